@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from reproductions import second_check
 from reproductions.collections import where_to_get
-from reproductions.figures import draw_figures
 from reproductions.manifest import conventions_of, write_manifest
 from reproductions.pages import record, write_pages
+from reproductions.plots import draw_figures
 from reproductions.protocol import open_store
 from reproductions.verdicts import ROWS, overview_table, without_verdicts
 from truerank import __version__
@@ -24,13 +22,14 @@ from truerank.cli import options
 from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError, TruerankError
 from truerank.core.printing import note, plain, print_json
 
-# Name -> module with `configure(parser)`, `run(args)`, which sets `args.result`, and perhaps `figures(args)`. `all`
-# runs them in this order, the longest last.
+# Name -> module with `configure(parser)`, `run(args)` (a dict), `print_tables(result)` and perhaps `figures(result)`.
+# `all` runs them in this order, the longest last.
 EXPERIMENTS: dict[str, str] = {
     "adarank": "reproductions.adarank.trials",
     "letor": "reproductions.letor.experiment",
     "descent": "reproductions.descent",
     "calibration": "reproductions.calibration.experiment",
+    "stand-ins": "reproductions.stand_ins",
     "svm-map": "reproductions.svm_map",
     "oblivious": "reproductions.oblivious",
 }
@@ -40,6 +39,7 @@ WORK = {
     "letor": (54, 31),
     "descent": (47, 9),
     "calibration": (400, 20),
+    "stand-ins": (500, 66),
     "svm-map": (3500, 61),
     "oblivious": (2000, 97),
 }
@@ -89,32 +89,32 @@ def run_one(args: argparse.Namespace) -> int:
             "--record and --quick were both given, but pages show full runs. Leave out one of them."
         )
     settings = {name: value for name, value in plain(vars(args)).items() if name not in _OF_THE_COMMAND}
-    _run_and_draw(args.experiment_module, args)
     name = args.experiment
-    rows = _rows(name, args)
-    if not args.json:
+    result, rows = _run_and_draw(name, args.experiment_module, args)
+    if args.json:
+        print_json(plain({key: value for key, value in result.items() if key != "scores"}))
+    else:
+        args.experiment_module.print_tables(result)
         sys.stdout.write(f"\n{overview_table(rows)}\n")
     if args.record:
-        note(f"wrote {record(name, settings, rows, args.result)}")
-    write_manifest(Path(args.out, "manifest.json"), {name: settings}, {name: conventions_of(args.result)})
+        note(f"wrote {record(name, settings, rows, result)}")
+    write_manifest(Path(args.out, "manifest.json"), {name: settings}, {name: conventions_of(result)})
     return 0
 
 
-def _rows(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
-    rows = ROWS[name](args.result)
-    return without_verdicts(rows) if args.quick else rows
-
-
-def _run_and_draw(experiment: Any, args: argparse.Namespace) -> None:
-    experiment.run(args)
+def _run_and_draw(name: str, experiment: Any, args: argparse.Namespace) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The result of an experiment and its rows, without verdicts after a quick run."""
+    result = experiment.run(args)
     if hasattr(experiment, "figures"):
         try:
-            paths = draw_figures(experiment.figures(args), args.out)
+            paths = draw_figures(experiment.figures(result), args.out)
         except MissingExtraError as error:
             note(f"figures were left out: {error}")
         else:
             for path in paths:
                 note(f"wrote {path}")
+    rows = ROWS[name](result)
+    return result, without_verdicts(rows) if args.quick else rows
 
 
 def run_all(args: argparse.Namespace) -> int:
@@ -128,25 +128,22 @@ def run_all(args: argparse.Namespace) -> int:
     settings: dict[str, dict[str, Any]] = {}
     total = _Total(args.quick)
     for name, module in EXPERIMENTS.items():
-        words = ["--data", args.data]
-        if name == "svm-map":
-            runs = Path(args.data, "trec9-web-runs")
-            if not runs.is_dir():
-                note(f"== {name}: left out, because {runs} does not exist ==")
-                total.add(name, before=True)
-                continue
-            words = ["--runs", str(runs / "runs"), "--qrels", str(runs / "qrels.451-500.txt.xz")]
+        if name == "svm-map" and not (runs := Path(args.data, "trec9-web-runs")).is_dir():
+            note(f"== {name}: left out, because {runs} does not exist ==")
+            total.add(name, before=True)
+            continue
         experiment = import_module(module)
         parser = argparse.ArgumentParser(prog=f"python -m reproductions {name}")
         experiment.configure(parser)
-        own = parser.parse_args([*words, *["--quick"] * args.quick, "--out", f"{args.out}/{name}"])
+        own = parser.parse_args(["--data", args.data, *["--quick"] * args.quick, "--out", f"{args.out}/{name}"])
         settings[name] = plain(vars(own))
         key = {"experiment": name, "settings": settings[name]}
 
         def work() -> dict[str, Any]:
-            with redirect_stdout(io.StringIO()) if args.json else nullcontext():
-                _run_and_draw(experiment, own)  # noqa: B023
-            return {"rows": _rows(name, own), "conventions": conventions_of(own.result)}  # noqa: B023
+            result, rows = _run_and_draw(name, experiment, own)  # noqa: B023
+            if not args.json:
+                experiment.print_tables(result)  # noqa: B023
+            return {"rows": rows, "conventions": conventions_of(result)}
 
         before = key in store
         note(f"== {name}{': finished before' if before else ''}; {total} ==")

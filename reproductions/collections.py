@@ -26,7 +26,7 @@ SOURCES: dict[str, tuple[str, str]] = {
     "cisi": ("the CISI collection", f"{_GLASGOW}cisi/"),
     "npl": ("the NPL collection", f"{_GLASGOW}npl/"),
     "cacm": ("the CACM collection", f"{_GLASGOW}cacm/"),
-    "newsgroups": ("20 Newsgroups, ten of its groups", "http://qwone.com/~jason/20Newsgroups/"),
+    "newsgroups10": ("20 Newsgroups, ten of its groups", "http://qwone.com/~jason/20Newsgroups/"),
 }
 
 

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from reproductions.protocol import COLLECTIONS
+from reproductions.collections import SOURCES
 from truerank.core.files import atomic_write
 from truerank.core.printing import plain
 
@@ -33,7 +33,7 @@ def write_manifest(
 ) -> dict[str, Any]:
     """Write and return what the figures depend on: data hashes, versions, settings and conventions by experiment.
 
-    The hashes (SHA-256) are of the files of the collections below `data`, and of the `runs` and `qrels`.
+    The hashes (SHA-256) are of the files of the collections below `data`.
     """
     manifest = {
         "data": dict(_digests(settings.values())),
@@ -50,11 +50,9 @@ def write_manifest(
 
 def _digests(settings: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str]]:
     """Names and hashes of the files that experiments with these settings read."""
-    folders = {folder.split("/")[0] for folder, _, _ in COLLECTIONS.values()} | {"reuters21578"}
-    places = {Path(one["data"], folder) for one in settings if one.get("data") for folder in folders}
-    places |= {Path(one[name]) for one in settings for name in ("runs", "qrels") if isinstance(one.get(name), str)}
+    places = {Path(one["data"], folder) for one in settings if one.get("data") for folder in SOURCES}
     for place in sorted(places):
-        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+        for file in sorted(place.rglob("*")):
             if file.is_file():
                 with open(file, "rb") as content:
                     digest = hashlib.file_digest(content, "sha256").hexdigest()

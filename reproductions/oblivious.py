@@ -23,7 +23,7 @@ from reproductions.protocol import Collection, Fold, ResultStore
 from reproductions.variations import with_ties
 from truerank import ListNet, ObliviousBoosting, ranking_stability
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import print_json, progress, table
+from truerank.core.printing import progress, table
 from truerank.matrices.binning import find_borders
 from truerank.measures import parse_measure
 from truerank.trees.leaves.places import Norms, make_places, make_shares
@@ -76,7 +76,7 @@ PUBLISHED_LISTNET = _THESIS["list-net"]
 PUBLISHED_P = {
     (row["a"], kind): row for row in _THESIS["p"] for kind in KINDS if THESIS_KIND.get(kind, kind) == row["b"]
 }
-SELECTION_SEEDS = (1_000_001,)
+SELECTION_SEED = 1_000_001
 LARGEST = 1e6  # the squared error of a setting that diverges, which is never chosen
 FIGURE_TREES = 200
 P_SWAPS = (0.99, 0.999, 0.9995, 0.9999)
@@ -97,8 +97,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n-jobs", type=int, metavar="N", help="threads, which do not change the results")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Choose settings, run, test and print."""
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Choose settings, run and test."""
     runs = 2 if args.quick else args.runs
     store = protocol.open_store(args.out, {"experiment": "oblivious", "form": 6, "seed": args.seed})
     collections = [protocol.load_collection(args.data, name) for name in args.collections or COLLECTIONS]
@@ -115,16 +115,10 @@ def run(args: argparse.Namespace) -> int:
     curves = {c.name: learning_curves(c, settings[c.name], args.seed, store, args.n_jobs, trees) for c in collections}
     stable = {c.name: stability(c, settings[c.name], args.seed, store, args.n_jobs) for c in collections}
     swaps = next((swap_probabilities(c) for c in collections if c.name == COLLECTIONS[0]), None)
-    args.result = {
+    return {
         "experiment": "oblivious", "runs": runs, "page": page(results), "collections": results, "curves": curves,
         "figure 2": swaps, "stability": stable, "step": curve_step(trees),
     }  # fmt: skip
-    if args.json:
-        print_json(args.result)
-    else:
-        for collection in collections:
-            print_summary(collection, results[collection.name], runs)
-    return 0
 
 
 def fit(params: dict[str, Any], fold: Fold, seed: int, n_jobs: int | None) -> Any:
@@ -156,14 +150,13 @@ def choose(collection: Collection, kind: str, store: ResultStore, n_jobs: int | 
 
     def work(params: dict[str, Any]) -> list[list[float]]:
         found = []
-        for seed in SELECTION_SEEDS:
-            for fold in protocol.letor_folds(collection)[: 2 if quick else None]:
-                try:
-                    curves = validation_curves(fit(params, fold, seed, n_jobs), fold)
-                except InvalidInputError:  # the two rounds may diverge until values overflow
-                    found.append([-1.0, LARGEST])
-                else:
-                    found.append([float(curves[stop][best_tree(stop, curves[stop])]) for stop in STOPS])
+        for fold in protocol.letor_folds(collection)[: 2 if quick else None]:
+            try:
+                curves = validation_curves(fit(params, fold, SELECTION_SEED, n_jobs), fold)
+            except InvalidInputError:  # the two rounds may diverge until values overflow
+                found.append([-1.0, LARGEST])
+            else:
+                found.append([float(curves[stop][best_tree(stop, curves[stop])]) for stop in STOPS])
         return found
 
     tried = []
@@ -421,39 +414,26 @@ def swap_probabilities(collection: Collection) -> dict[str, tuple[list[float], d
     return found
 
 
-def print_summary(collection: Collection, result: dict[str, Any], runs: int) -> None:
-    """Print the tables of a collection."""
-    lines = [
-        f"\n{collection.name}: {runs} runs; mean ± 95 % half-width of the mean (standard deviation of a run); "
-        "nDCG@5 by the convention ranklib (1/log2(r + 1), as in the thesis)"
-    ]
-    for stop in STOPS:
-        for scope in SCOPES:
-            rows = []
-            for kind in KINDS:
-                own = result["values"][stop][kind][scope]
-                mean, half = PUBLISHED[kind]
-                rows.append(
-                    [TITLES[kind], *(_spread(own[name]) for name in FIGURES)]
-                    + [f"{np.mean(own['trees']):.0f}", f"{mean:.4f} ± {half:.4f}"]
-                )
-            net = result["list-net"][scope]
-            rows.append([TITLES["list-net"], f"{net['ranklib']:.4f}", "", "", f"{PUBLISHED_LISTNET}"])
-            header = [scope, "nDCG@5", "squared error", "trees", "published nDCG@5"]
-            lines += ["", f"stopped by validation {stop}", table(rows, header), ""]
-            shown = [
-                [f"{TITLES[t['a']]} - {TITLES[t['b']]}", t["figure"], f"{t['difference']:+.4f}"]
-                + [f"{t['p']:.2g}", "" if t["published_p"] is None else f"{t['published_p']:.2g}"]
-                for t in result["tests"][stop][scope]
-            ]
-            lines.append(table(shown, ["rank-sum, one-sided", "figure", "difference", "p", "published p"]))
-        lines += ["", f"settings tried, validation {stop} (* chosen):"]
-        for kind in KINDS:
-            chosen = result["settings"][kind][stop]
-            for params, value in chosen["tried"]:
-                mark = "*" if params == chosen["params"] else " "
-                lines.append(f" {mark} {value:.4f} {TITLES[kind]}: {params}")
-    protocol.show("\n".join(lines))
+def print_tables(result: dict[str, Any]) -> None:
+    """Print the figures of each kind of leaves by collection; rows of the verdicts have the tests."""
+    for name, part in result["collections"].items():
+        protocol.show(
+            f"\n{name}: {result['runs']} runs; mean ± 95 % half-width of the mean (standard deviation of a run); "
+            "nDCG@5 by the convention ranklib (1/log2(r + 1), as in the thesis)"
+        )
+        for stop in STOPS:
+            for scope in SCOPES:
+                rows = []
+                for kind in KINDS:
+                    own, (mean, half) = part["values"][stop][kind][scope], PUBLISHED[kind]
+                    rows.append(
+                        [TITLES[kind], *(_spread(own[name]) for name in FIGURES)]
+                        + [f"{np.mean(own['trees']):.0f}", f"{mean:.4f} ± {half:.4f}"]
+                    )
+                net = part["list-net"][scope]["ranklib"]
+                rows.append([TITLES["list-net"], f"{net:.4f}", "", "", f"{PUBLISHED_LISTNET}"])
+                header = [scope, "nDCG@5", "squared error", "trees", "published nDCG@5"]
+                protocol.show(f"\nstopped by validation {stop}\n{table(rows, header)}")
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -461,9 +441,8 @@ def _spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.4f} ± {1.96 * deviation / np.sqrt(len(values)):.4f} ({deviation:.4f})"
 
 
-def figures(args: argparse.Namespace) -> list[Figure]:
+def figures(result: dict[str, Any]) -> list[Figure]:
     """The thesis's figures 2 to 8, for each collection; figure 2 has features of MQ2008."""
-    result = args.result
     drawn = []
     for title, (values, by_ties) in (result["figure 2"] or {}).items():
         drawn.append(
@@ -485,7 +464,7 @@ def figures(args: argparse.Namespace) -> list[Figure]:
             drawn.append(
                 Figure(
                     f"{name}-figure-{number}", "lines", f"Squared error, {title}", "trees", "squared error",
-                    [args.result["step"] * (k + 1) for k in range(longest)],
+                    [result["step"] * (k + 1) for k in range(longest)],
                     {k: [*v, *[float("nan")] * (longest - len(v))] for k, v in series.items()},
                     note=f"{name}, fold 1, each tree on a bootstrap sample of the rows",
                 )

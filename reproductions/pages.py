@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from reproductions.slices import SLICES, digest, root_of
+from reproductions.slices import SLICES, digest
 from truerank import __version__
 from truerank.core.files import atomic_write
 from truerank.core.printing import plain
@@ -33,7 +33,7 @@ PAGES = HERE.parent / "docs" / "development" / "papers"
 LONGEST_LIST = 60  # longer lists (values by query, by round) are not recorded
 VERDICTS = ("reproduced", "undecided", "not reproduced")
 _PLACE = re.compile(r"\{\{(.+?)\}\}", re.DOTALL)
-_NOT_RECORDED = ("data", "out", "runs", "qrels", "json", "manual")
+_NOT_RECORDED = ("data", "out", "json", "jobs")
 
 
 def record(name: str, settings: dict[str, Any], rows: list[dict[str, Any]], result: dict[str, Any]) -> Path:
@@ -45,7 +45,7 @@ def record(name: str, settings: dict[str, Any], rows: list[dict[str, Any]], resu
         "experiment": name,
         "version": __version__,
         "commit": _commit(),
-        "slice": "" if root_of(settings) is None or name not in SLICES else digest(name, str(root_of(settings))),
+        "slice": digest(name, settings["data"]) if settings.get("data") and name in SLICES else "",
         "settings": {key: value for key, value in settings.items() if key not in _NOT_RECORDED},
         "verdicts": rows,
         "figures": _short(plain({key: value for key, value in result.items() if key != "scores"})),

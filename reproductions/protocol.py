@@ -22,7 +22,7 @@ from truerank import RankingData
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.json_lines import JsonLines
-from truerank.core.printing import note, plain, table
+from truerank.core.printing import note, plain
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.splits import query_folds
@@ -396,34 +396,6 @@ def published(paper: str) -> dict[str, Any]:
     text = resources.files("reproductions").joinpath("published", f"{paper}.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
-
-
-def beside_published(
-    ours: Mapping[str, Mapping[str, Any]],
-    published: Mapping[str, Mapping[str, float]],
-    columns: Sequence[str],
-    *,
-    label: str = "",
-) -> str:
-    """A table with a row for each of `ours`, and the published figure next to each column that has one.
-
-    >>> print(beside_published({"AdaRank-MAP": {"MAP": 0.4480}}, {"AdaRank-MAP": {"MAP": 0.4487}}, ["MAP"]))
-                 MAP     publ.
-    -----------  ------  ------
-    AdaRank-MAP  0.4480  0.4487
-    """
-    shown = [c for c in columns if any(c in row for row in published.values())]
-    header, rows = [label], []
-    for column in columns:
-        header += [column, "publ."] if column in shown else [column]
-    for name, figures in ours.items():
-        row: list[Any] = [name]
-        for column in columns:
-            row.append(figures.get(column))
-            if column in shown:
-                row.append(published.get(name, {}).get(column))
-        rows.append(row)
-    return table(rows, header)
 
 
 def show(text: str) -> None:

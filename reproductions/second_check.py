@@ -7,10 +7,8 @@ anew under every variation.
 from __future__ import annotations
 
 import argparse
-import io
 import json
 from collections.abc import Iterable
-from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -95,12 +93,7 @@ def under(name: str, label: str, claims: list[dict[str, Any]], args: argparse.Na
     experiment = import_module(EXPERIMENTS[name])
     parser = argparse.ArgumentParser()
     experiment.configure(parser)
-    words = [*WORDS[name], "--out", str(Path(args.out, name, label.replace(" ", "-")))]
-    if name == "svm-map":
-        runs = Path(args.data, "trec9-web-runs")
-        words += ["--runs", str(runs / "runs"), "--qrels", str(runs / "qrels.451-500.txt.xz")]
-    else:
-        words += ["--data", args.data]
+    words = [*WORDS[name], "--data", args.data, "--out", str(Path(args.out, name, label.replace(" ", "-")))]
     if seed:
         # The runs of the trees have successive seeds, so other seeds must be far from the recorded ones.
         words += ["--seed", str(1000 * seed if name == "oblivious" else seed)]
@@ -108,9 +101,8 @@ def under(name: str, label: str, claims: list[dict[str, Any]], args: argparse.Na
         panels = {row["item"].rpartition(", ")[0] for row in claims}
         words += [word for panel in sorted(panels) for word in ("--panel", panel)]
     own = parser.parse_args(words)
-    with varied(variation), redirect_stdout(io.StringIO()):
-        experiment.run(own)
-        rows = ROWS[name](own.result)
+    with varied(variation):
+        rows = ROWS[name](experiment.run(own))
     return [row for row in rows if row["item"] in items]
 
 

@@ -10,7 +10,7 @@ import argparse
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,6 @@ def digest(name: str, root: str | Path) -> str:
     values = np.asarray(SLICES[name](Path(root)), dtype=np.float64).ravel()
     text = json.dumps([f"{value:.8g}" for value in values.tolist()])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def root_of(settings: Mapping[str, Any]) -> Path | None:
-    """The folder of the collections in the settings of a run."""
-    if settings.get("data"):
-        return Path(settings["data"])
-    return Path(settings["runs"]).parents[1] if settings.get("runs") else None
 
 
 def _adarank(root: Path) -> Any:
@@ -78,15 +71,23 @@ def _svm_map(root: Path) -> Any:
     from reproductions.svm_map import Trials, load_task, one_trial, run_files
 
     with tempfile.TemporaryDirectory() as folder:
-        for path in run_files(str(root / "trec9-web-runs" / "runs"))[2:6]:
-            Path(folder, path.name).symlink_to(path.resolve())
-        words = argparse.Namespace(
-            runs=folder, qrels=str(root / "trec9-web-runs" / "qrels.451-500.txt.xz"), manual=[], min_documents=1,
-            quick=False, seed=0, jobs=None,
-        )  # fmt: skip
+        place, own = root / "trec9-web-runs", Path(folder, "trec9-web-runs")
+        (own / "runs").mkdir(parents=True)
+        for path in [*run_files(place / "runs")[2:6], *place.glob("qrels*")]:
+            (own / path.relative_to(place)).symlink_to(path.resolve())
+        words = argparse.Namespace(data=folder, min_documents=1, stand_in=False, quick=False, seed=0, jobs=None)
         task = load_task(words)[0]
     trials = Trials(task, None, 1, words)
     return one_trial(task, task.data.X, trials.mapped, trials.roles[0], ["svm-map"])["svm-map"]["AP"]
+
+
+def _stand_ins(root: Path) -> Any:
+    from reproductions.adarank.trials import _adarank, four_trials
+    from reproductions.stand_ins import TextCollection, features_of
+
+    with tempfile.TemporaryDirectory() as folder:
+        fold = four_trials(features_of(TextCollection(str(root), "CACM", folder)), 0)[0][0]
+    return protocol.grouped_scores(_adarank("paper", "AP(rel=2)").fit(fold.train), fold.test)
 
 
 SLICES: dict[str, Callable[[Path], Any]] = {
@@ -96,4 +97,5 @@ SLICES: dict[str, Callable[[Path], Any]] = {
     "calibration": _calibration,
     "oblivious": _oblivious,
     "svm-map": _svm_map,
+    "stand-ins": _stand_ins,
 }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from reproductions.plots import Figure
-from reproductions.protocol import ResultStore, published, random_trials, rows_of
+from reproductions.protocol import ResultStore, add_options, published, random_trials, rows_of
 from reproductions.variations import row_order, with_ties
 from truerank import (
     Judgements,
@@ -26,7 +26,7 @@ from truerank import (
     read_run,
 )
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.core.printing import note, plain, print_json, table
+from truerank.core.printing import note, plain, table
 from truerank.core.threads import resolve_n_jobs
 from truerank.data.grouping import offsets_of, places_of
 from truerank.io.streams import files_of
@@ -55,16 +55,8 @@ FULL_LIST = 1000
 SHARES = (0.2, 0.1, 0.7)  # training, validation, test: 10, 5 and 35 of 50 topics
 TOL = 1e-4
 # C of the structural SVMs belongs to a mean over queries. The pointwise SVMs use C = c / (sum of the class weights).
-GRIDS = {
-    "svm-map": [10.0 ** (k / 2) for k in range(-5, 5)],
-    "svm-roc": [10.0 ** (k / 2) for k in range(-5, 5)],
-    "svm-acc": [10.0 ** (k / 2) for k in range(-2, 8)],
-    "svm-acc2": [10.0 ** (k / 2) for k in range(-5, 5)],
-    "svm-acc3": [10.0 ** (k / 2) for k in range(-2, 8)],
-    "svm-acc4": [10.0 ** (k / 2) for k in range(-2, 8)],
-}
-
-
+METHODS = ("svm-map", "svm-roc", "svm-acc", "svm-acc2", "svm-acc3", "svm-acc4")
+GRIDS = {name: [10.0 ** (k / 2) for k in range(low, low + 10)] for name, low in zip(METHODS, (-5, -5, -2, -5, -2, -2))}
 # Methods that one piece of the run trains, in this order: the paper's question first.
 GROUPS = (("svm-map", "svm-roc"), ("svm-acc2",), ("svm-acc",), ("svm-acc3",), ("svm-acc4",))
 
@@ -90,37 +82,24 @@ class Task:
 
 def configure(parser: Any) -> None:
     """Add the arguments of the experiment."""
-    parser.add_argument("--runs", required=True, metavar="DIR", help="folder of TREC runs (*.run, *.gz, *.xz, *.zst)")
-    parser.add_argument("--qrels", required=True, metavar="FILE", help="TREC judgments of the same topics")
+    add_options(parser, "reproduce-output/svm-map", "trec9-web-runs/ or trec3-adhoc-runs/: runs/ and qrels*")
     parser.add_argument("--trials", type=int, default=50, metavar="N", help="trials (default: 50)")
     parser.add_argument(
         "--min-documents", type=int, default=FULL_LIST, metavar="N",
         help=f"take runs with at least N documents for every topic (default: {FULL_LIST}, full lists)",
     )  # fmt: skip
-    parser.add_argument(
-        "--manual", nargs="*", default=list(MANUAL_RUNS), metavar="RUN",
-        help="manual runs, which are left out (default: NIST's list for TREC-9)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--stand-in", action="store_true", help="the runs stand in for TREC-10's: verdicts by its tables, without MAP"
-    )
+    parser.add_argument("--stand-in", action="store_true", help="TREC-3's runs in place of TREC-10's, without MAP")
     parser.add_argument(
         "--methods", nargs="+", choices=list(GRIDS), default=list(GRIDS), metavar="NAME",
         help="svm-map and svm-roc together, svm-acc, svm-acc2, svm-acc3, svm-acc4 (default: all)",
     )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="3 trials of every fifth run: shows that everything runs")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the trials (default: 0)")
     parser.add_argument(
         "--jobs", type=int, default=None, metavar="N", help="trials at a time (default: 1); results are the same"
     )
-    parser.add_argument(
-        "--out", default="svm-map-results", metavar="DIR", help="folder of results and resuming (default: %(default)s)"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def run(args: Any) -> int:
-    """Run the trials that are not finished, then print the tables."""
+def run(args: Any) -> dict[str, Any]:
+    """Run the trials that are not finished."""
     if args.trials < 1:
         raise InvalidInputError(f"--trials must be at least 1, got {args.trials}")
     task, rule = load_task(args)
@@ -138,21 +117,17 @@ def run(args: Any) -> int:
         for part in parts.values():
             part.run(methods, store)
     results = {title: part.results for title, part in parts.items()}
-    report = args.result = summarise(task, results, rule, args)
+    report = summarise(task, results, rule, args)
     first = parts["all runs"]
     report["roles"] = role_counts(first.roles, task.data.n_queries)
     chosen = first.results[0]["svm-map"]["C"]
     report["figure 2"] = store.compute({"figure 2": chosen}, lambda: learned_functions(task, first.roles[0][0], chosen))
-    if args.json:
-        print_json(report)
-    else:
-        print_report(report)
-    return 0
+    return report
 
 
-def figures(args: Any) -> list[Figure]:
+def figures(result: dict[str, Any]) -> list[Figure]:
     """Figure 2: the part of each of the best runs in the first trial's SVM-MAP, by the score of the run."""
-    found = args.result["figure 2"]
+    found = result["figure 2"]
     return [
         Figure(
             "figure-2-binning", "lines", "What SVM-MAP makes of a run's score", "score of the run", "added to w·x",
@@ -163,21 +138,10 @@ def figures(args: Any) -> list[Figure]:
 
 
 def learned_functions(task: Task, train: np.ndarray, C: float, n_points: int = 401) -> dict[str, Any]:
-    """SVM-MAP's piecewise constant function of the score of each of the three best runs.
+    """SVM-MAP's piecewise constant function of the score of each of the three best runs, from some training topics.
 
-    Parameters
-    ----------
-    task : Task
-    train : int array
-        Training topics.
-    C : float
-    n_points : int
-        Number of scores, evenly spaced over the range of the runs.
-
-    Returns
-    -------
-    dict
-        `x`, the scores, and `functions`, the values by run. A document that the run did not retrieve has 0.
+    `x` are `n_points` scores, evenly spaced over the range of the runs, and `functions` the values by run. A document
+    that the run did not retrieve has 0.
     """
     from truerank import MeasureSVM
 
@@ -198,17 +162,18 @@ def learned_functions(task: Task, train: np.ndarray, C: float, n_points: int = 4
 
 def load_task(args: Any) -> tuple[Task, str]:
     """The selected runs as features, and the rule of their selection in words."""
-    qrels = read_qrels(args.qrels)
+    folder = Path(args.data, "trec3-adhoc-runs" if args.stand_in else "trec9-web-runs")
+    paths = run_files(folder / "runs")
+    qrels = read_qrels(next(folder.glob("qrels*")))
     names, runs, skipped = [], [], []
-    for path in run_files(args.runs):
+    for path in paths:
         name = path.name.split(".")[0]
-        if name in args.manual:
+        if name in MANUAL_RUNS:
             skipped.append(name)
             continue
         candidate = read_run(str(path))
-        counts = {topic: int(count) for topic, count in zip(candidate.query_ids.tolist(), np.diff(candidate.offsets))}
-        enough = all(counts.get(topic, 0) >= args.min_documents for topic in qrels.query_ids.tolist())
-        if enough:
+        counts = dict(zip(candidate.query_ids.tolist(), np.diff(candidate.offsets).tolist()))
+        if all(counts.get(topic, 0) >= args.min_documents for topic in qrels.query_ids.tolist()):
             names.append(name)
             runs.append(candidate)
     if args.quick:
@@ -217,7 +182,7 @@ def load_task(args: Any) -> tuple[Task, str]:
         raise DataFileError(
             f"found {len(runs)} runs with {args.min_documents} documents for every topic; expected at least two. Lower "
             "--min-documents",
-            str(args.runs),
+            str(folder),
         )
     joined = join_runs(runs, qrels, names=names, missing="nan", dtype=np.float32)
     assert joined.judgements is not None
@@ -242,14 +207,11 @@ def load_task(args: Any) -> tuple[Task, str]:
     return Task(data, judgements, base), rule
 
 
-def run_files(folder: str) -> list[Path]:
+def run_files(folder: Path) -> list[Path]:
     """The run files of a folder, by name."""
-    if not Path(folder).is_dir():
-        raise DataFileError("expected a folder of TREC runs", str(folder))
-    paths = files_of(folder)
-    if not paths:
-        raise DataFileError("the folder holds no files; expected TREC runs", str(folder))
-    return paths
+    if paths := files_of(folder):
+        return paths
+    raise DataFileError("expected a folder of TREC runs", str(folder))
 
 
 def base_precision(qrels: Qrels, one: Run, topics: np.ndarray) -> np.ndarray:
@@ -339,9 +301,8 @@ def one_trial(
     binned = None
     result: dict[str, Any] = {}
     for method in methods:
-        if method in ("svm-acc3", "svm-acc4"):
-            matrix = mapped(method)
-        else:
+        matrix = mapped(method)
+        if matrix is None:
             if binned is None:
                 binned = ScoreBinning(output="binned").fit(X[rows_of(task.data, train)]).transform(X)
             matrix = binned
@@ -370,10 +331,10 @@ def train_and_test(
         total = 2 * n_other if method == "svm-acc2" else fold.n_rows
         solver = PointwiseSVM(class_weight="ratio" if method == "svm-acc2" else None, rel=1, tol=TOL)
         grid, fold = [c / total for c in grid], without_copies(fold)
-    solver.set_params(C=list(grid), validation_measure=measure)
     valid_judgements, valid_rows = part_of(task, matrix, valid)
-    began = time.thread_time()
     judged = RankingData.from_grouped(valid_rows, valid_judgements.grades, valid_judgements.offsets)
+    began = time.thread_time()
+    solver.set_params(C=list(grid), validation_measure=measure)
     solver.fit(fold, eval_set=judged.with_judgements(valid_judgements))
     seconds = time.thread_time() - began
     test_judgements, test_rows = part_of(task, matrix, test)
@@ -424,57 +385,58 @@ def part_of(task: Task, matrix: Any, topics: np.ndarray) -> tuple[Judgements, An
 
 def summarise(task: Task, results: dict[str, list[dict[str, Any]]], rule: str, args: Any) -> dict[str, Any]:
     """MAP, wins, losses and tests over the topics."""
-    m = task.data.n_queries
-    base = list(task.base.items())
-    report: dict[str, Any] = {"MAP": {}, "runs": rule, "topics": m, "documents": task.data.n_rows}
+    report: dict[str, Any] = {"MAP": {}, "runs": rule, "topics": task.data.n_queries, "documents": task.data.n_rows}
     report["convention"] = "trec"
     report["measure"] = "AP at depth 1000, R from all judgements, each topic's mean over its trials"
-    for title, trials in results.items():
-        methods = [method for method in GRIDS if method in trials[0]]
-        by_topic = {method: mean_by_topic(trials, method, m) for method in methods}
-        compared = {
-            "best-base": base[0][1],
-            **{label: base[k][1] for k, label in ((1, "second-base"), (2, "third-base")) if len(base) > k},
-            **{method: values for method, values in by_topic.items() if method != "svm-map"},
-        }
-        reference = by_topic["svm-map"]
-        tested = np.flatnonzero(~np.isnan(reference))
-        rows: dict[str, Any] = {}
-        for name, values in compared.items():
-            counts = win_loss(reference[tested], values[tested])
-            rows[name] = {
-                "wins": counts.wins, "losses": counts.losses,
-                "p": float(wilcoxon(reference[tested], values[tested]).p) if len(tested) > 1 else float("nan"),
-                "difference": float((reference[tested] - values[tested]).mean()),
-            }  # fmt: skip
-        means = {"svm-map": reference, **compared}
-        flat = average_precision().per_query(task.judgements, np.zeros(task.data.n_rows))
-        trivial: dict[str, Any] = {}
-        for name, values in (("constant scores", flat), ("best single feature", base[0][1])):
-            trivial[name] = {"MAP": float(values[tested].mean())}
-            for method, theirs in {**compared, **by_topic}.items():
-                difference = theirs[tested] - values[tested]
-                same = len(tested) < 2 or not difference.any()
-                p = 1.0 if same else float(wilcoxon(theirs[tested], values[tested]).p)
-                trivial[name][method] = {"difference": float(difference.mean()), "p": p}
-        part = {
-            "trivial": trivial,
-            "MAP": {name: float(np.mean(values[tested])) for name, values in means.items()},
-            "against": rows,
-            "largest relative gap": max(trial[method]["gap"] for trial in trials for method in methods),
-            "fits that stopped early": sum(len(trial[method]["stopped"]) for trial in trials for method in methods),
-            "CPU seconds": {method: float(sum(trial[method]["seconds"] for trial in trials)) for method in methods},
-            "chosen": {
-                method: np.bincount([trial[method]["at"] for trial in trials], minlength=len(GRIDS[method])).tolist()
-                for method in methods
-            },
-        }
-        report[title] = part
+    report |= {title: part_summary(task, trials) for title, trials in results.items()}
     report["MAP"] = report["all runs"]["MAP"]
-    report["best runs"] = {name: float(values.mean()) for name, values in base[:5]}
+    report["best runs"] = {name: float(values.mean()) for name, values in list(task.base.items())[:5]}
     report["seed"], report["trials"] = args.seed, len(results["all runs"])
     report["table"] = "trec-10" if args.stand_in else "trec-9"
     return plain(report)
+
+
+def part_summary(task: Task, trials: list[dict[str, Any]]) -> dict[str, Any]:
+    """MAP, wins and losses of SVM-MAP with p of Wilcoxon's test over the topics, certificates, and the floor."""
+    m, base = task.data.n_queries, list(task.base.items())
+    methods = [method for method in GRIDS if method in trials[0]]
+    by_topic = {method: mean_by_topic(trials, method, m) for method in methods}
+    compared = {
+        **{label: base[k][1] for k, label in enumerate(("best-base", "second-base", "third-base")) if len(base) > k},
+        **{method: values for method, values in by_topic.items() if method != "svm-map"},
+    }
+    tested = np.flatnonzero(~np.isnan(by_topic["svm-map"]))
+
+    def against(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
+        difference = a[tested] - b[tested]
+        same = len(tested) < 2 or not difference.any()
+        return {
+            "p": 1.0 if same else float(wilcoxon(a[tested], b[tested]).p), "difference": float(difference.mean()),
+        }  # fmt: skip
+
+    rows = {}
+    for name, values in compared.items():
+        counts = win_loss(by_topic["svm-map"][tested], values[tested])
+        rows[name] = {"wins": counts.wins, "losses": counts.losses, **against(by_topic["svm-map"], values)}
+    means = {"svm-map": by_topic["svm-map"], **compared}
+    flat = average_precision().per_query(task.judgements, np.zeros(task.data.n_rows))
+    trivial: dict[str, Any] = {
+        name: {"MAP": float(values[tested].mean())}
+        | {method: against(theirs, values) for method, theirs in (compared | by_topic).items()}
+        for name, values in (("constant scores", flat), ("best single feature", base[0][1]))
+    }
+    return {
+        "trivial": trivial,
+        "MAP": {name: float(np.mean(values[tested])) for name, values in means.items()},
+        "against": rows,
+        "largest relative gap": max(trial[method]["gap"] for trial in trials for method in methods),
+        "fits that stopped early": sum(len(trial[method]["stopped"]) for trial in trials for method in methods),
+        "CPU seconds": {method: float(sum(trial[method]["seconds"] for trial in trials)) for method in methods},
+        "chosen": {
+            method: np.bincount([trial[method]["at"] for trial in trials], minlength=len(GRIDS[method])).tolist()
+            for method in methods
+        },
+    }
 
 
 def role_counts(roles: Sequence[tuple[np.ndarray, ...]], m: int) -> dict[str, list[int]]:
@@ -495,7 +457,7 @@ def mean_by_topic(trials: Sequence[dict[str, Any]], method: str, m: int) -> np.n
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def print_report(report: dict[str, Any]) -> None:
+def print_tables(report: dict[str, Any]) -> None:
     """Print the paper's tables with our figures and the published ones."""
     say = print
     say(f"{report['documents']} documents, {report['topics']} topics, {report['trials']} trials; {report['runs']}.")
@@ -503,15 +465,9 @@ def print_report(report: dict[str, Any]) -> None:
     say(f"Trials in which a topic has each role: {counts}.")
     say(f"Measure: {report['measure']}. Wilcoxon signed rank, two-tailed, over topics: ** p < .05.")
     for title in ("all runs", "without the best run"):
-        part, rows = report[title], []
-        for name, value in part["MAP"].items():
-            row = part["against"].get(name)
-            record = "-" if row is None else f"{row['wins']}/{row['losses']}" + (" **" if row["p"] < 0.05 else "")
-            p = float("nan") if row is None else row["p"]
-            figures = PUBLISHED["map"][report["table"]][title], PUBLISHED["wins"][report["table"]][title]
-            rows.append([TITLES[name], value, record, p, figures[0].get(name), figures[1].get(name, "-")])
-        say(f"\nTrained on {title}\n")
-        say(table(rows, ["", "MAP", "W/L of SVM-MAP", "p", "published", "published W/L"]))
+        part, said = report[title], PUBLISHED["map"][report["table"]][title]
+        rows = [[TITLES[name], value, said.get(name)] for name, value in part["MAP"].items()]
+        say(f"\nTrained on {title}\n\n{table(rows, ['', 'MAP', 'published'])}")
         say(
             f"\nLargest relative duality gap of any fit {part['largest relative gap']:.1e}; fits that stopped early: "
             f"{part['fits that stopped early']}; CPU seconds: {sum(part['CPU seconds'].values()):.0f}."

@@ -119,22 +119,13 @@ def _short(p: float) -> str:
 
 def adarank_rows(result: dict[str, Any]) -> list[Row]:
     """Figure 2 with its t tests, and figures 6 and 8 to 11: the printed update, and Ranking SVM with the hinge."""
-    rows: list[Row] = []
     source, trials = published("adarank"), result["trials"]
-    for name in trials["features"]:
+    rows = []
+    for name, baseline, row in _adarank_above("AdaRank", trials["tests"], "", source["figure 2"]["claim"], True):
         measure = "AP(rel=2)" if "MAP" in name else "nDCG@5"
-        for baseline in trials["baselines"]:
-            test = trials["tests"][f"{name} - {baseline}, {measure}"]
-            trivial = {
-                t: (other["difference"], other["p_paired_t"])
-                for t in TRIVIAL
-                for other in [trials["tests"][f"{t} - {baseline}, {measure}"]]
-            }
-            item = f"{name} above {baseline}, {measure}"
-            row = claim("AdaRank", item, source["figure 2"]["claim"], test["difference"], test["p_paired_t"], trivial)
-            family = "Ranking SVM, hinge" if baseline.startswith("Ranking SVM") else baseline
-            of = f"{_PRINTED[name.split(' (')[0]]} above {family}, {measure}"
-            rows.append(row if item == of else setting(row, of))
+        family = "Ranking SVM, hinge" if baseline.startswith("Ranking SVM") else baseline
+        of = f"{name.split(' (')[0]} (paper) above {family}, {measure}"
+        rows.append(row if row["item"] == of else setting(row, of))
     for key, found in trials["training"].items():
         measure, label = key.rsplit(" (", 1)[0], key.rsplit(" (", 1)[1].rstrip(")")
         if label in TRIVIAL:
@@ -150,7 +141,22 @@ def adarank_rows(result: dict[str, Any]) -> list[Row]:
     return rows + list(_adarank_means(source, trials))
 
 
-_PRINTED = {"AdaRank.MAP": "AdaRank.MAP (paper)", "AdaRank.NDCG": "AdaRank.NDCG (paper)"}
+def _adarank_above(
+    paper: str, tests: Mapping[str, Any], prefix: str, said: str, significant: bool
+) -> Iterable[tuple[str, str, Row]]:
+    """(AdaRank's name, baseline, row) of each comparison, with the trivial rankers in AdaRank's place."""
+    for key, test in tests.items():
+        name, others = key.split(" - ", 1)
+        if name in TRIVIAL:
+            continue
+        trivial = {
+            t: (other["difference"], other["p_paired_t"]) for t in TRIVIAL for other in [tests[f"{t} - {others}"]]
+        }
+        item = f"{prefix}{name} above {others}"
+        row = claim(paper, item, said, test["difference"], test["p_paired_t"], trivial, significant=significant)
+        yield name, others.rpartition(", ")[0], row
+
+
 _ADARANK_BASELINES = ("BM25", "Ranking SVM, hinge", "RankBoost")
 
 
@@ -159,8 +165,7 @@ def _adarank_means(source: Mapping[str, Any], trials: Mapping[str, Any]) -> Iter
     means = {row: {name: one["mean"] for name, one in found.items()} for row, found in trials["means"].items()}
     for update in ("paper", "paper, once", "adaboost"):
         both = [f"AdaRank.MAP ({update})", f"AdaRank.NDCG ({update})"]
-        figures = [name for name in means[both[0]] if not name.startswith("pairs")]
-        above = [means[a][name] > means[b][name] for a in both for b in _ADARANK_BASELINES for name in figures]
+        above = _in_every_measure(means, both)
         fewer = [
             means[a][pairs] < means[b][pairs]
             for a in both
@@ -183,6 +188,17 @@ def _adarank_means(source: Mapping[str, Any], trials: Mapping[str, Any]) -> Iter
     ours = f"{differences.mean():+.4f}; with fewer than 3,000 pairs {differences[:3].mean():+.4f}"
     yield untested("AdaRank", "figure 8: MAP over the groups of queries", source["figure 8"]["claim"],
                    bool(differences.mean() > 0 and differences[:3].mean() > 0), ours)  # fmt: skip
+
+
+def _in_every_measure(means: Mapping[str, Mapping[str, float]], both: Iterable[str]) -> list[bool]:
+    """Whether each of both AdaRanks is above each baseline in each measure."""
+    return [
+        value > means[baseline][name]
+        for one in both
+        for baseline in _ADARANK_BASELINES
+        for name, value in means[one].items()
+        if not name.startswith("pairs")
+    ]
 
 
 def _ahead(found: Mapping[str, Any]) -> tuple[float, float]:
@@ -401,15 +417,41 @@ def svm_map_rows(result: dict[str, Any]) -> list[Row]:
             if name in target and name.startswith("svm"):
                 trivial = {t: (found["MAP"], found[name]["p"]) for t, found in part["trivial"].items()}
                 rows.append(figure(paper, f"{name}, {title}, MAP", target[name], value, TOPICS_TOLERANCE, trivial))
-        for name, test in part["against"].items():
-            if name not in wins or name == "svm-map":
-                continue
+        rows += _svm_map_wins(paper, part, wins, f", {title}")
+    return rows
+
+
+def _svm_map_wins(paper: str, part: Mapping[str, Any], wins: Mapping[str, str], where: str) -> list[Row]:
+    """A row for each printed comparison of SVM-MAP, by Wilcoxon's test over the topics."""
+    rows = []
+    for name, test in part["against"].items():
+        if name in wins and name != "svm-map":
             trivial = {t: (-found[name]["difference"], found[name]["p"]) for t, found in part["trivial"].items()}
             ours = f"{test['difference']:+.4f}, {test['wins']}/{test['losses']}, p {_short(test['p'])}"
             rows.append(
-                claim(paper, f"above {name}, {title}", wins[name], test["difference"], test["p"], trivial, ours,
+                claim(paper, f"above {name}{where}", wins[name], test["difference"], test["p"], trivial, ours,
                       significant="**" in wins[name])
             )  # fmt: skip
+    return rows
+
+
+def stand_ins_rows(result: dict[str, Any]) -> list[Row]:
+    """Tables 6 and 9 of SVM-MAP, with the marks of TREC-9, and figures 3 to 5 of AdaRank, by collection."""
+    rows: list[Row] = []
+    wins = published("svm_map")["wins"]["trec-9"]["indri functions"]
+    for name, part in result["functions"].items():
+        rows += _svm_map_wins("SVM-MAP, stand-in", part, wins, f", {name}")
+    for name, part in result["boosting"].items():
+        means = {row: {key: one["mean"] for key, one in found.items()} for row, found in part["means"].items()}
+        for update in ("paper", "adaboost"):
+            above = _in_every_measure(means, [f"AdaRank.{one} ({update})" for one in ("MAP", "NDCG")])
+            items = [f"{name} ({one}): above the baselines in every measure" for one in (update, "paper")]
+            ours = f"{sum(above)} of {len(above)} comparisons"
+            row = untested("AdaRank, stand-in", items[0], "above all baselines", all(above), ours)
+            rows.append(row if update == "paper" else setting(row, items[1]))
+        of = f"{name} (paper): above the baselines in every measure"
+        found = _adarank_above("AdaRank, stand-in", part["tests"], f"{name}, ", "above", significant=False)
+        rows += [setting(row, of) for _, _, row in found]
     return rows
 
 
@@ -420,6 +462,7 @@ ROWS: dict[str, Callable[[dict[str, Any]], list[Row]]] = {
     "calibration": calibration_rows,
     "oblivious": oblivious_rows,
     "svm-map": svm_map_rows,
+    "stand-ins": stand_ins_rows,
 }
 
 

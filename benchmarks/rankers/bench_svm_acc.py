@@ -10,7 +10,6 @@ of the validation topics as in the experiment.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,10 +44,9 @@ def run() -> None:
     root = collections()
     if root is None:
         return
-    folder = Path(root, "trec9-web-runs")
     parser = argparse.ArgumentParser()
     svm_map.configure(parser)
-    args = parser.parse_args(["--runs", str(folder / "runs"), "--qrels", str(folder / "qrels.451-500.txt.xz")])
+    args = parser.parse_args(["--data", str(root)])
     task, rule = svm_map.load_task(args)
     trials = svm_map.Trials(task, None, args.trials, args)
     roles = trials.roles[:N_TRIALS]

@@ -10,7 +10,7 @@ import os
 import tarfile
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 import numpy as np
@@ -46,6 +46,7 @@ class TermStatistics:
     offsets : int64 array (m + 1,)
     """
 
+    streams: ClassVar[tuple[str, ...]] = STREAMS
     n_documents: int
     mean_length: np.ndarray
     lengths: np.ndarray = field(repr=False)
@@ -149,8 +150,10 @@ def _text(element: Any, name: str, path: Any) -> str:
     return str(found).strip()
 
 
-def tune(terms: TermStatistics, data: RankingData, queries: np.ndarray, measure: Any) -> dict[str, Any]:
+def tune(terms: Any, data: RankingData, queries: np.ndarray, measure: Any) -> dict[str, Any]:
     """The stream, k1 and b with the best `measure` on some queries of `data`; on a tie the first.
+
+    `terms` has the names of its `streams`, and `bm25(stream, k1, b)` of every row of `data`.
 
     Returns
     -------
@@ -160,7 +163,7 @@ def tune(terms: TermStatistics, data: RankingData, queries: np.ndarray, measure:
     part = data.take_queries(queries)
     judgements, rows = part.judgements(), rows_of(data, queries)
     best: dict[str, Any] = {}
-    for stream, k1, b in product(STREAMS, K1, B):
+    for stream, k1, b in product(terms.streams, K1, B):
         value = float(measure.mean(judgements, terms.bm25(stream, k1, b)[rows]))
         if not best or value > best["value"]:
             best = {"stream": stream, "k1": k1, "b": b, "value": value}

@@ -34,7 +34,7 @@ from reproductions.plots import Figure
 from reproductions.protocol import Collection, Fold, ResultStore, rows_of
 from reproductions.variations import with_ties
 from truerank import AdaRank, RankBoost, RankingData, RankSVM
-from truerank.core.printing import print_json, progress, table
+from truerank.core.printing import progress, table
 from truerank.core.random_streams import stream
 from truerank.data.splits import query_folds
 from truerank.measures import Measure, parse_measure
@@ -62,6 +62,7 @@ BEST_FEATURE, CONSTANT = protocol.TRIVIAL
 ROWS = (BEST_FEATURE, CONSTANT, *BASELINES, *ADARANK_ROWS)
 ROUNDS = 350  # of figure 11
 CURVES = ("paper", "paper, once", "compound", "adaboost")
+Values = dict[str, dict[str, list[np.ndarray]]]  # by row, measure and deal: of all queries (m,)
 _STEP = 1000  # pairs in a class of figures 7 and 8
 
 
@@ -73,25 +74,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Fit, test and print."""
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Fit and test what is not finished."""
     stamp = {"experiment": "adarank", "form": 4, "seed": args.seed}
     store = protocol.open_store(args.out, stamp)
     ohsumed = protocol.load_collection(args.data, "ohsumed")
     terms = read_terms(Path(args.data, FILE), ohsumed.data)
     assignments = 2 if args.quick else args.assignments
-    trials = run_trials(ohsumed, terms, store, assignments=assignments, seed=args.seed)
-    args.result = {"experiment": "adarank", "trials": trials}
-    if args.json:
-        print_json(args.result)
-    else:
-        print_trials(trials)
-    return 0
-
-
-def figures(args: argparse.Namespace) -> list[Figure]:
-    """The paper's figures 2 and 6 to 11, from the result of `run`."""
-    return trial_figures(args.result["trials"])
+    return {"trials": run_trials(ohsumed, terms, store, assignments=assignments, seed=args.seed)}
 
 
 def four_trials(data: RankingData, assignment: int, *, seed: int = 0) -> tuple[list[Fold], list[np.ndarray]]:
@@ -103,6 +93,52 @@ def four_trials(data: RankingData, assignment: int, *, seed: int = 0) -> tuple[l
         train = np.concatenate([part for j, part in enumerate(parts) if j != k])
         folds.append(Fold(f"assignment {assignment} trial {k + 1}", data, train, none, test))
     return folds, parts
+
+
+def run_deals(
+    collection: Collection, terms: Any, store: ResultStore, rows: Sequence[str], measures: Sequence[str],
+    assignments: int, seed: int,
+) -> tuple[Values, dict[str, Any], dict[str, list[dict[str, Any]]], dict[str, list[dict[str, Any]]]]:  # fmt: skip
+    """Run some rows of the table on every deal.
+
+    Returns
+    -------
+    kept : dict by row and measure
+        For each deal the values of all queries.
+    tests : dict
+        AdaRank against each baseline, on each query's mean over the deals.
+    pieces : dict by row
+        What `_trial` found in each trial.
+    chosen : dict
+        `bm25`, the parameters of each deal, and `single feature`, those of each trial.
+    """
+    data = collection.data
+    kept: Values = {row: {m: [] for m in measures} for row in rows}
+    pieces: dict[str, list[dict[str, Any]]] = {row: [] for row in rows}
+    chosen: dict[str, list[dict[str, Any]]] = {"bm25": [], "single feature": []}
+    for assignment in progress(range(assignments), f"{collection.name}: deals into four parts"):
+        folds, parts = four_trials(data, assignment, seed=seed)
+        ap = _measure(TRAINED[0])
+        bm25 = store.compute({"bm25": assignment}, partial(tune, terms, data, folds[0].train_queries, ap))
+        single = [store.compute({"single feature": fold.name}, partial(_single_feature, fold)) for fold in folds]
+        chosen["bm25"].append(bm25)
+        chosen["single feature"] += single
+        for row in rows:
+            found = [
+                _trial(row, k, folds, parts, single[k]["column"], (terms, bm25), store, measures) for k in range(4)
+            ]
+            pieces[row] += found
+            for name in measures:
+                kept[row][name].append(protocol.pool(folds, [piece["test"][name] for piece in found]))
+    return kept, _tests(kept), pieces, chosen
+
+
+def means_of(kept: Values) -> dict[str, dict[str, dict[str, float]]]:
+    """Mean over the queries, and its spread over the deals, by row and measure."""
+    return {
+        row: {name: protocol.spread([float(np.nanmean(v)) for v in values]) for name, values in by_measure.items()}
+        for row, by_measure in kept.items()
+    }
 
 
 def run_trials(
@@ -119,40 +155,19 @@ def run_trials(
         11) of trial 1 of the first deal.
     """
     data = collection.data
-    kept: dict[str, dict[str, list[np.ndarray]]] = {row: {m: [] for m in TESTED} for row in ROWS}
-    training: dict[str, dict[str, list[float]]] = {row: {m: [] for m in TRAINED} for row in ADARANK_ROWS}
-    training |= {f"{BEST_FEATURE} by {measure}": {m: [] for m in TRAINED} for measure in TRAINED}
-    features: dict[str, list[int]] = {row: [] for row in ADARANK_ROWS}
-    chosen = []
-    for assignment in progress(range(assignments), f"{collection.name}: deals into four parts"):
-        folds, parts = four_trials(data, assignment, seed=seed)
-        ap = _measure(TRAINED[0])
-        chosen.append(store.compute({"bm25": assignment}, partial(tune, terms, data, folds[0].train_queries, ap)))
-        single = [store.compute({"single feature": fold.name}, partial(_single_feature, fold)) for fold in folds]
-        for found in single:
-            for by, values in found["train"].items():
-                for measure in TRAINED:
-                    training[f"{BEST_FEATURE} by {by}"][measure].append(values[measure])
-        for row in ROWS:
-            pieces = [_trial(row, k, folds, parts, single[k]["column"], (terms, chosen[-1]), store) for k in range(4)]
-            for name in TESTED:
-                kept[row][name].append(protocol.pool(folds, [p["test"][name] for p in pieces]))
-            if row in ADARANK_ROWS:
-                features[row] += [p["features"] for p in pieces]
-                for name in TRAINED:
-                    training[row][name] += [p["train"][name] for p in pieces]
+    kept, tests, pieces, chosen = run_deals(collection, terms, store, ROWS, TESTED, assignments, seed)
+    training = {row: [piece["train"] for piece in pieces[row]] for row in ADARANK_ROWS}
+    training |= {f"{BEST_FEATURE} by {m}": [one["train"][m] for one in chosen["single feature"]] for m in TRAINED}
+    features = {row: [piece["features"] for piece in pieces[row]] for row in ADARANK_ROWS}
     first = four_trials(data, 0, seed=seed)[0][0]
     curve = store.compute({"curves": ROUNDS}, lambda: _curve(first))
     return {
         "convention": f"{CONVENTION}, ties averaged",
         "queries": data.n_queries,
         "assignments": assignments,
-        "means": {
-            row: {m: protocol.spread([float(np.nanmean(v)) for v in values[m]]) for m in TESTED}
-            for row, values in kept.items()
-        },
-        "bm25": chosen,
-        "tests": _tests(kept),
+        "means": means_of(kept),
+        "bm25": chosen["bm25"],
+        "tests": tests,
         "baselines": list(BASELINES),
         "features": {
             row: {"mean": float(np.mean(counts)), "one": counts.count(1), "trials": len(counts)}
@@ -183,7 +198,7 @@ def _single_feature(fold: Fold) -> dict[str, Any]:
 
 def _trial(
     row: str, k: int, folds: Sequence[Fold], parts: Sequence[np.ndarray], column: int,
-    bm25: tuple[TermStatistics, dict[str, Any]], store: ResultStore,
+    bm25: tuple[Any, dict[str, Any]], store: ResultStore, measures: Sequence[str],
 ) -> dict[str, Any]:  # fmt: skip
     fold = folds[k]
 
@@ -204,7 +219,7 @@ def _trial(
                 result["train"] = {n: float(_measure(n).mean(own, on_own)) for n in TRAINED}
                 result["features"] = len(ranker.feature_weights())
         judgements = fold.test.judgements()
-        result["test"] = {n: _measure(n).per_query(judgements, scores).tolist() for n in TESTED}
+        result["test"] = {n: _measure(n).per_query(judgements, scores).tolist() for n in measures}
         return result
 
     return store.compute({"trial": fold.name, "row": row}, work)
@@ -245,13 +260,13 @@ def _cross_validated_c(k: int, fold: Fold, parts: Sequence[np.ndarray], loss: st
     return SVM_GRID[int(np.argmax(values))]
 
 
-def _tests(kept: dict[str, dict[str, list[np.ndarray]]]) -> dict[str, dict[str, Any]]:
+def _tests(kept: Values) -> dict[str, dict[str, Any]]:
     """AdaRank and the trivial rankers against every baseline, over all deals and within each deal."""
     result = {}
-    compared = [(row, measure) for row, (_, measure, _) in ADARANK_ROWS.items()]
+    compared = [(row, measure) for row, (_, measure, _) in ADARANK_ROWS.items() if row in kept]
     compared += [(row, measure) for row in protocol.TRIVIAL for measure in TRAINED]
     for row, measure in compared:
-        for baseline in BASELINES:
+        for baseline in (name for name in BASELINES if name in kept):
             ours, theirs = kept[row][measure], kept[baseline][measure]
             found: dict[str, Any] = protocol.compare_paired(np.mean(ours, axis=0), np.mean(theirs, axis=0))
             single = [protocol.compare_paired(a, b) for a, b in zip(ours, theirs, strict=True)]
@@ -261,7 +276,7 @@ def _tests(kept: dict[str, dict[str, list[np.ndarray]]]) -> dict[str, dict[str, 
     return result
 
 
-def _training(training: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
+def _training(training: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
     """Figures 9 and 10: each training measure of the models trained on either, and how often the own one is ahead.
 
     The key `best single feature` has the same for the column with the best training measure.
@@ -271,7 +286,7 @@ def _training(training: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
     pairs[BEST_FEATURE] = [f"{BEST_FEATURE} by {measure}" for measure in TRAINED]
     for label, rows in pairs.items():
         for measure in TRAINED:
-            a, b = (np.array(training[row][measure]) for row in rows)
+            a, b = (np.array([one[measure] for one in training[row]]) for row in rows)
             own, other = (a, b) if measure == TRAINED[0] else (b, a)
             result[f"{measure} ({label})"] = {
                 "trained on MAP": float(a.mean()),
@@ -326,15 +341,16 @@ def _peak(values: Sequence[float]) -> dict[str, Any]:
     return {"first": values[0], "best": values[best], "round": best + 1, "last": values[-1]}
 
 
-def trial_figures(result: dict[str, Any]) -> list[Figure]:
+def figures(result: dict[str, Any]) -> list[Figure]:
     """Figures 2 and 6 to 11 of the paper, under its own protocol."""
+    result = result["trials"]
     where = (f"OHSUMED, {result['queries']} queries, {result['assignments']} deals into four parts, ties averaged, "
              "AP of definitely relevant documents.")  # fmt: skip
     shown = [*BASELINES, "AdaRank.MAP (adaboost)", "AdaRank.NDCG (adaboost)"]
     means = result["means"]
     groups, curve = result["groups"], result["curve"]
     first = f"{curve['trial']}, training queries."
-    figures = [
+    drawn = [
         Figure("trials-figure-02", "bars", "Test measures", "", "mean over trials", ["MAP", *MEASURES[1:]],
                {row: [means[row][m]["mean"] for m in MEASURES] for row in shown}, note=where),
         Figure("trials-figure-06", "bars", "Wrongly ordered pairs by their grades", "grades of the pair",
@@ -348,36 +364,26 @@ def trial_figures(result: dict[str, Any]) -> list[Figure]:
     for number, measure in ((9, TRAINED[0]), (10, TRAINED[1])):
         series = result["training"][f"{measure} (adaboost)"]["first four"]
         values = [v for row in series.values() for v in row]
-        figures.append(
+        drawn.append(
             Figure(f"trials-figure-{number:02d}", "bars", f"{measure} on the training queries", "trial",
                    f"{measure}, training", ["1", "2", "3", "4"], series, ylim=(min(values) - 0.02, max(values) + 0.01),
                    note=f'{where} First deal, update="adaboost". The axis does not start at 0.')
         )  # fmt: skip
     rounds = max(len(curve[u]) for u in CURVES)
     lines = {u: curve[u] + [math.nan] * (rounds - len(curve[u])) for u in CURVES}
-    figures.append(
+    drawn.append(
         Figure("trials-figure-11", "lines", "AdaRank's learning curve", "round", "MAP, training",
                list(range(1, rounds + 1)), lines, note=f"{first} The axis does not start at 0.")
     )  # fmt: skip
-    return figures
+    return drawn
 
 
-def print_trials(result: dict[str, Any]) -> None:
-    """The tables of the trials on stdout."""
-    means = result["means"]
-    rows = [[row, *(m[n]["mean"] for n in MEASURES), m[MEASURES[0]]["sd"], *(m[p]["mean"] for p in PAIRS)]
-            for row, m in means.items()]  # fmt: skip
-    training = [[name, f["trained on MAP"], f["trained on nDCG@5"], f"{f['own measure ahead']} of {f['trials']}"]
-                for name, f in result["training"].items()]  # fmt: skip
-    tests = [[name, t["difference"], t["wins"], t["losses"], t["p_paired_t"], t["p_wilcoxon"], t["above"],
-              t["significant"]] for name, t in result["tests"].items()]  # fmt: skip
-    groups, curve = result["groups"], result["curve"]
-    by_pairs = [[g, n, *(groups["MAP"][name][i] for name in groups["MAP"])]
-                for i, (g, n) in enumerate(zip(groups["groups"], groups["queries"]))]  # fmt: skip
-    at = (1, 2, 5, 10, 50, 100, 200, ROUNDS)
-    learning = [[u, *(curve[u][min(t, len(curve[u])) - 1] for t in at), one["best"], one["round"]]
-                for u, one in result["peaks"].items()]  # fmt: skip
+def print_tables(result: dict[str, Any]) -> None:
+    """Print the mean measures; rows of the verdicts have the other figures."""
+    result = result["trials"]
     n = result["assignments"]
+    rows = [[row, *(m[n]["mean"] for n in MEASURES), m[MEASURES[0]]["sd"], *(m[p]["mean"] for p in PAIRS)]
+            for row, m in result["means"].items()]  # fmt: skip
     tuned = Counter(" ".join(f"{k} {v}" for k, v in one.items() if k != "value") for one in result["bm25"])
     parts = [
         f"\nThe paper's protocol: OHSUMED, {result['queries']} queries, {n} deals into four parts, "
@@ -385,13 +391,5 @@ def print_trials(result: dict[str, Any]) -> None:
         table(rows, ["learner", "MAP", *MEASURES[1:], "sd of MAP", *(f"wrong {p}" for p in PAIRS.values())]),
         "\nBM25 as tuned on the training queries of each deal's first trial: "
         + "; ".join(f"{setting} ({count} of {n})" for setting, count in tuned.most_common()),
-        "\nAdaRank against each baseline, each query's mean over the deals; deals in which it is above, and p < .05\n",
-        table(tests, ["comparison", "difference", "won", "lost", "p (t)", "p (Wilcoxon)", f"above of {n}", "p < .05"]),
-        "\nTraining measure by what was trained (figures 9 and 10), mean over all trials\n",
-        table(training, ["measure", "trained on MAP", "trained on nDCG@5", "own measure ahead"]),
-        "\nTraining queries of trial 1 by their number of pairs (figures 7 and 8)\n",
-        table(by_pairs, ["pairs", "queries", *(f"MAP, {name}" for name in groups["MAP"])]),
-        "\nTraining MAP by round, trial 1 (figure 11)\n",
-        table(learning, ["update", *map(str, at), "best", "at round"]),
-    ]  # fmt: skip
+    ]
     protocol.show("\n".join(parts))

@@ -10,25 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from reproductions.calibration.figures import (
-    CalibrationFigure,
-    density_figure,
-    log_odds_figure,
-    normals_figure,
-    reliability_figure,
-)
+from reproductions.calibration.figures import density_figure, log_odds_figure
 from reproductions.calibration.pipelines import linear_svm, naive_bayes, voted_perceptron
 from reproductions.calibration.topic_scores import (
     LOSSES,
     PAPER_METHODS,
     PAPER_NAMES,
     PUBLISHED,
-    SIGNIFICANT,
     Corpus,
     TopicScores,
-    best_word_scores,
     calibrated_losses,
-    constant_scores,
     figures_of,
     load_corpus,
     pooled,
@@ -36,12 +27,14 @@ from reproductions.calibration.topic_scores import (
     read_newsgroups,
     sign_tests,
     topic_scores,
+    trivial_scores,
 )
+from reproductions.plots import Figure
 from reproductions.protocol import add_options, show
 from truerank import AsymmetricGaussianCalibrator, AsymmetricLaplaceCalibrator, SplineCalibrator
 from truerank.calibration.base import make_calibrator
-from truerank.calibration.diagnostics import Losses, reliability
-from truerank.core.printing import note, plain, print_json, table
+from truerank.calibration.diagnostics import Losses
+from truerank.core.printing import note, table
 from truerank.significance import paired_t
 
 # Panel -> (the paper's classifier, how it is made here). Naive Bayes smooths its words with the word prior, as in the
@@ -81,19 +74,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Compute and print the tables; `args.result` keeps the scores for the figures."""
-    result = args.result = compute(args)
-    shown = {key: value for key, value in result.items() if key != "scores"}
-    if args.json:
-        print_json(plain(shown))
-    else:
-        _print(shown)
-    return 0
-
-
-def compute(args: argparse.Namespace) -> dict[str, Any]:
-    """All results. The scores of the text classifiers are stored in `--out` and read again from there."""
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """All results, and the scores for the figures, which are stored in `--out` and read again from there."""
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     parts = args.part or PARTS
@@ -106,8 +88,8 @@ def compute(args: argparse.Namespace) -> dict[str, Any]:
     wanted = args.panel or list(panels)
     for name, (classifier, make) in panels.items() if "panels" in parts else ():
         if name in wanted:
-            scores = topic_scores(corpus, make, n_topics, out / f"scores-{_slug(name)}-{n_topics}.npz", draw=args.seed)
-            result["scores"][name] = scores
+            kept = out / f"scores-{_slug(name)}-{n_topics}.npz"
+            scores = result["scores"][name] = topic_scores(corpus, make, n_topics, kept, draw=args.seed)
             result["panels"][name] = panel(scores, classifier) | ({"published": {}} if args.stand_in else {})
             note(f"{name}: done")
     result["trivial"] = trivial_panels(corpus, n_topics) if "panels" in parts else {}
@@ -155,56 +137,42 @@ def against_laplace(all_losses: dict[str, Losses]) -> dict[str, dict[str, dict[s
 
 def trivial_panels(corpus: Corpus, n_topics: int) -> dict[str, Any]:
     """`against_laplace` for the scores of the trivial rankers: constant scores and the best word of each topic."""
-    made = {"constant scores": constant_scores, "best single feature": best_word_scores}
-    return {
-        name: against_laplace({m: pooled(calibrated_losses(make(corpus, n_topics), m)) for m in PAPER_METHODS})
-        for name, make in made.items()
-    }
+    found = {}
+    for name, share in (("constant scores", 0.0), ("best single feature", 1.0)):
+        scores = trivial_scores(corpus, n_topics, share)
+        found[name] = against_laplace({m: pooled(calibrated_losses(scores, m)) for m in PAPER_METHODS})
+    return found
 
 
-def figures(args: argparse.Namespace) -> list[CalibrationFigure]:
-    """The paper's figures 2 to 5 for the largest topic, earn, and the reliability of all decisions."""
+def figures(result: dict[str, Any]) -> list[Figure]:
+    """The paper's figures 2 to 5 for the largest topic, earn."""
     pictures = []
-    for name, scores in args.result["scores"].items():
+    for name, scores in result["scores"].items():
         if name == "linear SVM, tf-idf":
             continue
         topic = scores[0]
-        fitted = {
-            "A. Laplace": make_calibrator("asymmetric-laplace"),
-            "LogReg": make_calibrator("logistic"),
-            "spline": SplineCalibrator(monotone=True),
-            "gaussian": make_calibrator("gaussian"),
-            "asymmetric-gaussian": make_calibrator("asymmetric-gaussian"),
-        }
-        fitted = {label: one.fit(topic.train, topic.in_train) for label, one in fitted.items()}
+        made = {
+            "A. Laplace": "asymmetric-laplace", "LogReg": "logistic", "spline": SplineCalibrator(monotone=True),
+            "gaussian": "gaussian", "asymmetric-gaussian": "asymmetric-gaussian",
+        }  # fmt: skip
+        fitted = {label: make_calibrator(one).fit(topic.train, topic.in_train) for label, one in made.items()}
         data = [("training", topic.train, topic.in_train), ("test", topic.test, topic.in_test)]
-        title, slug = f"{topic.topic}, {name}", _slug(name)
-        pictures.append(
-            density_figure(f"densities-{slug}", f"A. Laplace against the scores: {title}", fitted["A. Laplace"], data)
-        )
-        normals = {m: fitted[m] for m in ("gaussian", "asymmetric-gaussian")}
-        pictures.append(normals_figure(f"normals-{slug}", f"Gauss and A. Gauss: {title}", normals))
-        curves = {m: fitted[m] for m in ("A. Laplace", "LogReg", "spline")}
-        pictures.append(log_odds_figure(f"log-odds-{slug}", f"Log-odds: {title}", curves, data))
-        pictures.append(_pooled_reliability(name, scores))
+        for kind, draw, said, labels in (
+            ("densities", density_figure, "A. Laplace against the scores", ["A. Laplace"]),
+            ("normals", density_figure, "Gauss and A. Gauss", ["gaussian", "asymmetric-gaussian"]),
+            ("log-odds", log_odds_figure, "Log-odds", ["A. Laplace", "LogReg", "spline"]),
+        ):
+            shown, title = {label: fitted[label] for label in labels}, f"{said}: {topic.topic}, {name}"
+            pictures.append(draw(f"{kind}-{_slug(name)}", title, shown, data))
     return pictures
-
-
-def _pooled_reliability(name: str, scores: list[TopicScores]) -> CalibrationFigure:
-    p = [make_calibrator("asymmetric-laplace").fit(t.train, t.in_train).predict_proba(t.test)[:, 1] for t in scores]
-    y = np.concatenate([t.in_test for t in scores])
-    diagram = reliability(y, np.concatenate(p), n_bins=10, strategy="uniform")
-    return reliability_figure(
-        f"reliability-{_slug(name)}", f"A. Laplace, {name}, {len(scores)} topics", diagram,
-        f"{len(y):,} test decisions; 10 bins of equal width",
-    )  # fmt: skip
 
 
 def _slug(name: str) -> str:
     return name.lower().replace(",", "").replace(" ", "-")
 
 
-def _print(result: dict[str, Any]) -> None:
+def print_tables(result: dict[str, Any]) -> None:
+    """Print the paper's table for each panel, with ours."""
     show(f"{result['collection']}, topics {', '.join(result['topics'])}; {result['words']} words; five-fold scores")
     for name, part in result["panels"].items():
         _print_panel(name, part, len(result["topics"]))
@@ -225,13 +193,6 @@ def _print_panel(name: str, part: dict[str, Any], n_topics: int) -> None:
             _two(ours["squared_error"]), ours["errors"], *(_two(value) for value in theirs[:2]), _two(theirs[2], 0),
         ])  # fmt: skip
     show(table(rows, ["method", "nats", "bits", "sq. error", "errors", "paper", "sq. error", "errors"]))
-    rows = [
-        [PAPER_NAMES.get(t["a"], t["a"]), PAPER_NAMES.get(t["b"], t["b"]),
-         *(f"{t[k]['wins']}/{t[k]['losses']}{' *' if t[k]['p'] < SIGNIFICANT else ''}" for k in LOSSES)]
-        for t in part["sign_tests"]
-    ]  # fmt: skip
-    show(f"micro sign tests, wins/losses, * p < {SIGNIFICANT}")
-    show(table(rows, ["method", "against", "log loss", "squared error", "errors"]))
 
 
 def _two(value: float | None, digits: int = 2) -> str:

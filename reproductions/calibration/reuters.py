@@ -34,8 +34,8 @@ class ReutersDocument:
     ----------
     doc_id : str
         NEWID.
-    title, body : str
-        Empty if the item has none. The whole text of an unprocessed item (`TYPE="UNPROC"`) is its body.
+    text : str
+        Title and body on separate lines, or the whole text of an unprocessed item (`TYPE="UNPROC"`).
     topics : tuple of str
     lewis_split : str
         TRAIN, TEST or NOT-USED.
@@ -44,16 +44,10 @@ class ReutersDocument:
     """
 
     doc_id: str
-    title: str
-    body: str
+    text: str
     topics: tuple[str, ...]
     lewis_split: str
     has_topics: str
-
-    @property
-    def text(self) -> str:
-        """The title and the body, on separate lines."""
-        return "\n".join(part for part in (self.title, self.body) if part)
 
 
 def parse_reuters(text: str, path: str = "") -> Iterator[ReutersDocument]:
@@ -83,12 +77,10 @@ def parse_reuters(text: str, path: str = "") -> Iterator[ReutersDocument]:
         if inner is None:
             raise DataFileError(f"document {attributes['NEWID']} has no TEXT element", path, _line(text, match.start()))
         topics = _TOPICS.search(match[2])
-        title, body = _TITLE.search(inner[2]), _BODY.search(inner[2])
-        unprocessed = title is None and body is None
+        found_parts = [part[1] for part in (_TITLE.search(inner[2]), _BODY.search(inner[2])) if part] or [inner[2]]
         yield ReutersDocument(
             doc_id=attributes["NEWID"],
-            title=_clean(title[1]) if title else "",
-            body=_clean(body[1]) if body else (_clean(inner[2]) if unprocessed else ""),
+            text="\n".join(filter(None, map(_clean, found_parts))),
             topics=tuple(_clean(topic) for topic in _TOPIC.findall(topics[1])) if topics else (),
             lewis_split=attributes["LEWISSPLIT"],
             has_topics=attributes["TOPICS"],

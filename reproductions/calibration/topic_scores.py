@@ -133,25 +133,16 @@ def _one_topic(corpus: Corpus, make: Callable[[], Any], k: int, draw: int | None
     return TopicScores(corpus.topics[k], scores, y == 1, np.asarray(test_scores), corpus.in_test[:, k])
 
 
-def best_word_scores(corpus: Corpus, n_topics: int) -> list[TopicScores]:
-    """For each topic log(1 + count) of the word with the highest mutual information: the best single feature."""
+def trivial_scores(corpus: Corpus, n_topics: int, share: float) -> list[TopicScores]:
+    """For each topic log(1 + count) of the word with the highest mutual information, times `share` (0 or 1)."""
     results = []
     for k in range(n_topics):
         chosen = MutualInformationSelector(1).fit(corpus.train, corpus.in_train[:, k].astype(int))
-        train, test = (np.log1p(chosen.transform(part).toarray().ravel()) for part in (corpus.train, corpus.test))
+        train, test = (
+            share * np.log1p(chosen.transform(part).toarray().ravel()) for part in (corpus.train, corpus.test)
+        )
         results.append(TopicScores(corpus.topics[k], train, corpus.in_train[:, k], test, corpus.in_test[:, k]))
     return results
-
-
-def constant_scores(corpus: Corpus, n_topics: int) -> list[TopicScores]:
-    """The score 0 for every document."""
-    return [
-        TopicScores(
-            corpus.topics[k], np.zeros(len(corpus.in_train)), corpus.in_train[:, k], np.zeros(len(corpus.in_test)),
-            corpus.in_test[:, k],
-        )
-        for k in range(n_topics)
-    ]  # fmt: skip
 
 
 def calibrated_losses(scores: Sequence[TopicScores], method: Any) -> list[Losses]:
@@ -224,5 +215,5 @@ def read_newsgroups(folder: str) -> tuple[list[ReutersDocument], list[ReutersDoc
             if content := archive.extractfile(member):  # no folder
                 split, group, number = Path(member.name).parts
                 text = content.read().decode("latin-1")
-                parts[split.rpartition("-")[2]].append(ReutersDocument(number, "", text, (group,), "", ""))
+                parts[split.rpartition("-")[2]].append(ReutersDocument(number, text, (group,), "", ""))
     return parts["train"], parts["test"]

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from reproductions import protocol
-from reproductions.letor.learners import PUBLISHED, Learner, choose, known_learners
+from reproductions.letor.learners import LEARNERS, PUBLISHED, Learner, choose
 from reproductions.protocol import Collection, Fold, ResultStore
-from truerank.core.errors import InvalidInputError
-from truerank.core.printing import print_json, progress
+from truerank.core.printing import progress, table
 from truerank.measures import parse_measure
 
 COLLECTION_NAMES = ("ohsumed", "mq2008")
@@ -30,28 +29,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--collections", nargs="+", choices=names, default=names, metavar="NAME", help="ohsumed, mq2008 (default: both)"
     )
-    parser.add_argument("--learners", nargs="+", metavar="RANKER", help="registered rankers to run (default: all)")
+    rankers = sorted({learner.ranker for learner in LEARNERS})
+    parser.add_argument(
+        "--learners", nargs="+", choices=rankers, default=rankers, metavar="RANKER", help="rankers (default: all)"
+    )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run what is not finished and print the tables."""
-    learners = known_learners(args.learners)
-    if not learners:
-        known = sorted({learner.ranker for learner in known_learners()})
-        raise InvalidInputError(
-            f"--learners: none of {args.learners} is in these tables; expected some of {', '.join(known)}"
-        )
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Run what is not finished."""
+    learners = [learner for learner in LEARNERS if learner.ranker in args.learners]
     store = protocol.open_store(args.out, {"experiment": "letor", "version": 3, "seed": args.seed})
     names = args.collections[:1] if args.quick else args.collections
     collections = [protocol.load_collection(args.data, name) for name in names]
     parts = {c.name: run_collection(c, learners, store, args.seed) for c in collections}
-    args.result = {"seed": args.seed, "quick": bool(args.quick), "collections": parts}
-    if args.json:
-        print_json(args.result)
-    else:
-        for name, part in parts.items():
-            print_part(name, part)
-    return 0
+    return {"seed": args.seed, "quick": bool(args.quick), "collections": parts}
 
 
 def run_collection(
@@ -109,12 +100,14 @@ def _piece(collection: Collection, learner: Learner, fold: Fold, store: ResultSt
     return store.compute(key | {"settings": list(learner.settings)}, work)
 
 
-def print_part(name: str, part: dict[str, Any]) -> None:
-    """Print the table of one collection."""
-    protocol.show(
-        f"\n{name}: {part['queries']} queries, {part['documents']} documents, convention {part['convention']}; "
-        "settings by validation MAP; mean of the five test folds\n"
-    )
-    ours = {learner: row["test"] for learner, row in part["learners"].items()}
-    published = {learner: row["published"] for learner, row in part["learners"].items()}
-    protocol.show(protocol.beside_published(ours, published, ["MAP", "nDCG@5", "nDCG@10"], label="learner"))
+def print_tables(result: dict[str, Any]) -> None:
+    """Print a table for each collection, with the published figures."""
+    shown = ("MAP", "nDCG@5", "nDCG@10")
+    for name, part in result["collections"].items():
+        rows = [
+            [learner, *(row[kind].get(figure) for figure in shown for kind in ("test", "published"))]
+            for learner, row in part["learners"].items()
+        ]
+        about = f"{part['queries']} queries, {part['documents']} documents, convention {part['convention']}"
+        protocol.show(f"\n{name}: {about}; settings by validation MAP; mean of the five test folds\n")
+        protocol.show(table(rows, ["learner", *(head for figure in shown for head in (figure, "publ."))]))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from reproductions.protocol import Fold, Selection, published, select
-from truerank.models.registry import RANKERS, ranker_class
+from truerank.models.registry import ranker_class
 
 
 @dataclass(frozen=True)
@@ -71,11 +70,6 @@ _OWN_MEASURE = ("adarank",)
 
 PUBLISHED: dict[str, dict[str, dict[str, float]]] = published("letor")["tables"]
 """Published figures by collection and learner."""
-
-
-def known_learners(only: Sequence[str] | None = None) -> list[Learner]:
-    """The learners whose rankers are registered; `only` names rankers."""
-    return [x for x in LEARNERS if x.ranker in RANKERS and (only is None or x.ranker in only)]
 
 
 def fit_learner(learner: Learner, params: dict[str, Any], fold: Fold, convention: str, seed: int) -> Any:

@@ -15,7 +15,9 @@ from reproductions.collections import SOURCES, where_to_get
         (["adarank", "--data", "nowhere"], "letor3-ohsumed"),
         (["oblivious", "--data", "nowhere", "--collections", "mq2008"], "letor4-mq2008"),
         (["calibration", "--data", "nowhere", "--part", "panels"], "reuters21578"),
-        (["svm-map", "--runs", "nowhere/trec9-web-runs/runs", "--qrels", "nowhere/trec9-web-runs/q"], "trec9-web-runs"),
+        (["svm-map", "--data", "nowhere"], "trec9-web-runs"),
+        (["svm-map", "--data", "nowhere", "--stand-in"], "trec3-adhoc-runs"),
+        (["stand-ins", "--data", "nowhere"], "npl"),
     ],
 )
 def test_the_message_says_where_to_get_a_missing_collection(arguments, folder, tmp_path, capsys):

@@ -113,16 +113,6 @@ def test_finished_pieces_survive_a_kill(tmp_path):
         protocol.ResultStore(path)
 
 
-def test_published_figures_stand_beside_ours():
-    text = protocol.beside_published(
-        {"a": {"MAP": 0.25, "P@5": 0.5}, "b": {"MAP": 0.125}}, {"a": {"MAP": 0.24}}, ["MAP", "P@5"], label="learner"
-    )
-    lines = text.splitlines()
-    assert lines[0].split() == ["learner", "MAP", "publ.", "P@5"]
-    assert lines[2].split() == ["a", "0.2500", "0.2400", "0.5000"]
-    assert lines[3].split() == ["b", "0.1250"]
-
-
 def test_spread():
     assert protocol.spread([1.0, 3.0]) == {"n": 2, "mean": 2.0, "sd": pytest.approx(2**0.5), "min": 1.0, "max": 3.0}
 

@@ -23,17 +23,15 @@ def item(number=1, topics="YES", split="TRAIN", kind="", inner=FULL):
 
 def test_a_whole_document():
     (document,) = parse_reuters(HEAD + item())
-    assert document.title == "AT&T <T> NET"
-    assert document.body == "Profit rose.\n Reuter"
     assert document.topics == ("earn", "acq")
-    assert document.text.startswith("AT&T <T> NET\nProfit")
+    assert document.text == "AT&T <T> NET\nProfit rose.\n Reuter"
 
 
 def test_brief_and_unprocessed_documents():
     brief = next(parse_reuters(item(kind=' TYPE="BRIEF"', inner="<TITLE>SHORT</TITLE>")))
-    assert (brief.title, brief.body, brief.text) == ("SHORT", "", "SHORT")
+    assert brief.text == "SHORT"
     raw = next(parse_reuters(item(kind=' TYPE="UNPROC"', inner="TABLE 1 2")))
-    assert (raw.title, raw.body) == ("", "TABLE 1 2")
+    assert raw.text == "TABLE 1 2"
 
 
 def test_modapte():

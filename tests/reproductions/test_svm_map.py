@@ -19,14 +19,15 @@ from truerank.rankers.pointwise_svm import PointwiseSVM
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Ten topics of forty documents, six systems of different quality, one short run and one manual one."""
-    root = tmp_path_factory.mktemp("trec")
-    (root / "runs").mkdir()
+    data = tmp_path_factory.mktemp("trec")
+    root = data / "trec9-web-runs"
+    (root / "runs").mkdir(parents=True)
     rng = np.random.default_rng(0)
     truth = rng.random((10, 60)) < 0.2
     lines = [f"{t} 0 d{d} {int(truth[t, d])}\n" for t in range(10) for d in range(60)]
     (root / "qrels").write_text("".join(lines))
     for number, noise in enumerate((0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 0.1)):
-        name = "person" if number == 6 else f"system{number}"
+        name = "iit00m" if number == 6 else f"system{number}"
         rows = []
         for t in range(10):
             scores = truth[t] + noise * rng.normal(size=60)
@@ -34,7 +35,7 @@ def folder(tmp_path_factory):
                 rows.append(f"{t} Q0 d{d} {rank} {scores[d]:.4f} {name}\n")
         (root / "runs" / f"{name}.run").write_text("".join(rows))
     (root / "runs" / "short.run").write_text("0 Q0 d1 1 1.0 short\n")
-    return root
+    return data
 
 
 @pytest.fixture
@@ -44,8 +45,7 @@ def small_grids(monkeypatch):
 
 def words(folder, out, *more):
     return [
-        "svm-map", "--runs", str(folder / "runs"), "--qrels", str(folder / "qrels"), "--trials", "3",
-        "--min-documents", "40", "--manual", "person", "--out", str(out), *more,
+        "svm-map", "--data", str(folder), "--trials", "3", "--min-documents", "40", "--out", str(out), *more,
     ]  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def test_tables_json_and_resuming(folder, tmp_path, capsys, monkeypatch):
     assert "resuming" in second.err
     assert main(words(folder, tmp_path)) == 0
     text = capsys.readouterr().out
-    assert "published W/L" in text
+    assert "49/1 **" in text  # published, in the rows of the verdicts
     assert f"{report['MAP']['svm-map']:.4f}" in text
     # Without the accuracy variants the others keep their figures.
     assert main(words(folder, tmp_path, "--json", "--methods", "svm-map", "svm-roc")) == 0
@@ -136,7 +136,7 @@ def test_relevant_documents_that_nobody_retrieved_count(folder):
     svm_map.configure(parser)
     args = parser.parse_args(words(folder, "unused")[1:])
     task, _ = svm_map.load_task(args)
-    total = int((svm_map.read_qrels(args.qrels).grades > 0).sum())
+    total = int((svm_map.read_qrels(folder / "trec9-web-runs" / "qrels").grades > 0).sum())
     assert (task.judgements.grades > 0).sum() + (task.judgements.missing_grades > 0).sum() == total
     judgements, rows = svm_map.part_of(task, task.data.X, np.array([1, 4]))
     assert len(rows) == judgements.n_rows
