@@ -5,21 +5,19 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
 
-from truerank.cli import COMMANDS, GROUPS, RARE
-from truerank.cli.options import description, finish_help
+from truerank.cli import COMMANDS, GROUPS, RARE, command_parser
+from truerank.cli.parser import description, finish_help
 from truerank.data.remarks import CODES
 
 
 def page(name: str) -> str:
     """The page of a command: what it does, how it is called, and its options by group."""
-    module, summary = COMMANDS[name]
-    parser = argparse.ArgumentParser(prog=f"truerank {name}", allow_abbrev=False)
-    import_module(module).configure(parser)
+    summary = COMMANDS[name][1]
+    module, parser = command_parser(name)
     finish_help(parser, RARE, True)
-    text = description(import_module(module), summary).rstrip(".")
+    text = description(module, summary).rstrip(".")
     actions = re.split(r"\. (?=[a-z-]+[^.:]*: )", text)
     about = f"{text[:1].upper()}{text[1:]}."
     if len(actions) > 1:

@@ -9,14 +9,13 @@ import json
 import os
 import re
 import warnings
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import truerank
-from truerank.cli import COMMANDS, main
-from truerank.cli.options import OPTION_NAMES, OptionWording
+from truerank.cli import COMMANDS, command_parser, main
+from truerank.cli.parser import OPTION_NAMES, OptionWording
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.models.model_file import save_model
 from truerank.rankers.baselines import RidgeRanker
@@ -27,9 +26,7 @@ OF_ANOTHER = re.compile(r"`?truerank ((?:text )?[a-z-]+)[^`;]*?$")
 
 
 def options_of(command: str) -> set[str]:
-    parser = argparse.ArgumentParser()
-    import_module(COMMANDS[command][0]).configure(parser)
-    return _options(parser) | {"--help", "--version"}
+    return _options(command_parser(command)[1]) | {"--help", "--version"}
 
 
 def _options(parser: argparse.ArgumentParser) -> set[str]:

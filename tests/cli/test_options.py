@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from importlib import import_module
 from typing import Any
 
 import pytest
 
 import truerank
-from truerank.cli import COMMANDS
-from truerank.cli.options import Parser
+from truerank.cli import COMMANDS, command_parser
+from truerank.cli.parser import Options, OutputFile, Parser, UsageError, argument, option, refuse
 
 CALLS = {
     "evaluate": [truerank.evaluate],
@@ -66,9 +65,7 @@ OTHER_DEFAULTS = {  # by command and argument, and why
 
 
 def options_of(command: str) -> dict[str, argparse.Action]:
-    parser = Parser()
-    import_module(COMMANDS[command][0]).configure(parser)
-    return {action.dest: action for action in parser._actions}
+    return {action.dest: action for action in command_parser(command)[1]._actions}
 
 
 def comparable(value: Any) -> Any:
@@ -82,8 +79,8 @@ def comparable(value: Any) -> Any:
 def test_options_are_arguments_with_the_same_defaults(command):
     options, there = options_of(command), set()
     for function in CALLS[command]:
-        for name, argument in inspect.signature(function).parameters.items():
-            if argument.default is argument.empty:
+        for name, own in inspect.signature(function).parameters.items():
+            if own.default is own.empty:
                 continue
             option = options.get(name) or options.get(OTHER_NAMES.get(name, name))
             if option is None:
@@ -92,9 +89,9 @@ def test_options_are_arguments_with_the_same_defaults(command):
             there.add(name)
             given = comparable(option.default)  # None: the argument is passed only if the option is given
             if (command, name) in OTHER_DEFAULTS:
-                assert given != comparable(argument.default), f"{command} {name} needs no exception"
+                assert given != comparable(own.default), f"{command} {name} needs no exception"
             else:
-                assert given in (None, comparable(argument.default)), (function.__name__, name, option.default)
+                assert given in (None, comparable(own.default)), (function.__name__, name, option.default)
     assert there, command
 
 
@@ -106,3 +103,57 @@ def test_no_exception_is_idle():
             names = {n for n, one in inspect.signature(function).parameters.items() if one.default is not one.empty}
             lacking |= {name for name in names if name not in options and OTHER_NAMES.get(name, name) not in options}
     assert set(NO_OPTION) <= lacking
+
+
+class Toy(Options):
+    data: str = argument("rows", "DATA")
+    depth: int | None = option("ranks", "K")
+    share: float = option("share of the rows", "S", default=0.5)
+    names: list[str] = option("names", "NAME …")
+    model: OutputFile | None = option("the model", "FILE")
+    name: str = option("required, because there is no None and no default", "NAME")
+    plain: bool = option("a flag", to="depth")
+    RULES = (refuse("names", "share=0.1"),)
+
+
+def parsed(*words: str) -> Toy:
+    parser = Parser()
+    Toy.configure(parser)
+    return Toy.parsed(parser, parser.parse_args(list(words)))
+
+
+def test_the_type_of_a_field_says_what_the_option_accepts():
+    found = parsed("rows.txt", "--name", "a", "--names", "x", "y", "--names", "z", "--depth", "3")
+    assert (found.data, found.depth, found.share, found.names) == ("rows.txt", 3, 0.5, ["x", "y", "z"])
+    assert (found.model, found.plain) == (None, False)
+    for words in (
+        ["rows.txt"],
+        ["--name", "a"],
+        ["r", "--name", "a", "--depth", "many"],
+        ["r", "--name", "a", "--plain"],
+    ):
+        with pytest.raises(UsageError):
+            parsed(*words)
+    with pytest.raises(UsageError):
+        parsed("r", "--name", "a", "--share", "0.1", "--names", "b")
+
+
+def test_options_do_not_change():
+    found = parsed("rows.txt", "--name", "a")
+    with pytest.raises(AttributeError):
+        found.depth = 3
+    assert (found.but(depth=3).depth, found.depth) == (3, None)
+    assert found.but(depth=3).collected is found.collected
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"trec-eval"}))
+def test_the_default_of_each_option_has_its_type(command):
+    """Fields without `None` in their type are never None, and lists are lists."""
+    module, parser = command_parser(command)
+    for name, (kind, _) in module.Arguments.declared().items():
+        action = next(one for one in parser._actions if one.dest == name)
+        if not action.required:
+            assert (action.default is None) == (
+                " | None" in kind or (action.nargs == "*" and not action.option_strings)
+            )
+            assert "list[" not in kind or isinstance(action.default, list | None), name

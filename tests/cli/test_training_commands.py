@@ -199,7 +199,7 @@ def test_lists_need_no_quotes_of_the_shell():
 
 
 def test_numbers_need_no_digit_before_the_point():
-    from truerank.cli.options import UsageError
+    from truerank.cli.parser import UsageError
     from truerank.cli.ranker_options import parse_settings
     from truerank.cli.tune import parse_space
     from truerank.inspection.tuning import Between

@@ -9,7 +9,7 @@ import pytest
 import truerank
 from truerank.calibration import CALIBRATORS, calibrator_class
 from truerank.cli import main, ranker_options
-from truerank.cli.options import typed_here
+from truerank.cli.parser import typed_here
 from truerank.core.errors import InvalidInputError
 from truerank.core.method_names import METHODS, called_here
 from truerank.models.registry import RANKERS, ranker_class

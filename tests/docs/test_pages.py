@@ -18,14 +18,13 @@ import shlex
 import shutil
 from contextlib import redirect_stdout
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 import sklearn
 
 import truerank
-from truerank.cli import COMMANDS, main
+from truerank.cli import COMMANDS, command_parser, main
 from truerank.core.names import resolve
 from truerank.models.registry import RANKERS
 
@@ -249,8 +248,7 @@ def test_benchmarks_and_tests_that_pages_name_are_there():
 @cache
 def options_of(*words):
     """The options of a sub-command, named by its words."""
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    import_module(COMMANDS[words[0]][0]).configure(parser)
+    _, parser = command_parser(words[0])
     for word in words[1:]:
         parser = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices[word]
     return set(parser._option_string_actions)

@@ -10,9 +10,7 @@ import pytest
 
 import truerank
 from truerank import Experiment
-from truerank.cli import compare as compare_command
-from truerank.cli import main
-from truerank.cli.options import Parser
+from truerank.cli import command_parser, main
 from truerank.core.errors import InvalidInputError
 from truerank.experiments.policy import TRAINING_QUERIES
 from truerank.significance.comparison import CORRECTIONS
@@ -263,9 +261,7 @@ def test_a_mean_over_fewer_topics_names_them():
 
 def test_options_are_arguments_of_the_same_names_and_defaults():
     """Apart from those that files need; `--all-pairs` is pairs="all", and `--seed` is random_state."""
-    parser = Parser()
-    compare_command.configure(parser)
-    options = {action.dest: action for action in parser._actions}
+    options = {action.dest: action for action in command_parser("compare")[1]._actions}
     arguments = inspect.signature(truerank.compare).parameters
     named = {"random_state": "seed", "measures": "measure"}
     for name, argument in list(arguments.items())[2:]:

@@ -2,19 +2,21 @@
 
 Data go to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file, a full disk; 2 in
 `gate`, where 1 is a verdict), 2 misused, 70 an error inside truerank (with the path of a report), 130 interrupted.
-A sub-command's module has `configure(parser)` and `run(args) -> int | None`. The command's help is the docstring of the
-module without the first line.
+A sub-command's module has a class `Arguments` of options and `run(args) -> int | None`; one of another package may have
+`configure(parser)` instead. The command's help is the docstring of the module without the first line.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truerank.core.names import Table
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from truerank.cli.parser import Parser
 
 # Name -> (module, one line of help).
 _COMMANDS: dict[str, tuple[str, str]] = {
@@ -88,20 +90,15 @@ RARE = {
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of `truerank`; returns the exit code."""
-    import argparse
-    from importlib import import_module
-
     from truerank.cli.guard import as_program, guarded
     from truerank.cli.terminal import fitted
 
     if argv is None:
         return as_program(lambda: main(sys.argv[1:]))
-    from truerank.cli.options import (
+    from truerank.cli.parser import (
+        Options,
         OptionWording,
-        Parser,
         UsageError,
-        check_given,
-        description,
         finish_help,
         wording_of,
     )
@@ -111,22 +108,20 @@ def main(argv: list[str] | None = None) -> int:
     if argv[:1] == ["trec-eval"]:  # has another program's options
         from truerank.cli.trec_eval import run as trec_eval
 
-        return guarded("trec-eval", lambda: trec_eval(argparse.Namespace(arguments=argv[1:])), argv, OptionWording({}))
+        return guarded("trec-eval", lambda: trec_eval(argv[1:]), argv, OptionWording({}))
     try:
         name, rest = _named(argv)
     except UsageError as error:
         note(f"truerank: {error}\ntry: truerank --help")
         return 2
-    module_name, summary = COMMANDS[name]
-    module = import_module(module_name)
-    parser = Parser(prog=f"truerank {name}", description=description(module, summary), allow_abbrev=False)
-    module.configure(parser)
+    module, parser = command_parser(name)
+    declared = getattr(module, "Arguments", Options)
     finish_help(parser, RARE, "--help-all" in rest)
     wording = wording_of(parser)
 
     def run() -> int | None:
-        parse = parser.parse_known_intermixed_args if parser.intermixed else parser.parse_known_args
-        args, strange = parse(rest, argparse.Namespace(command=name, wording=wording, argv=argv))
+        parse = parser.parse_known_intermixed_args if declared.INTERMIXED else parser.parse_known_args
+        found, strange = parse(rest)
         if strange:
             if strange[0].startswith("-"):
                 more = nearest(strange[0].partition("=")[0], wording.options)
@@ -135,18 +130,30 @@ def main(argv: list[str] | None = None) -> int:
                 more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"
                 more += getattr(module, "SEVERAL_FILES", "")
             raise UsageError(f"unknown argument {strange[0]!r}{more}")
-        check_given(parser, args)
-        code: int | None = module.run(args)
+        code: int | None = module.run(declared.parsed(parser, found, command=name, wording=wording, argv=argv))
         return code
 
     with fitted(argv):
         return guarded(name, run, argv, wording, getattr(module, "FAILURE", 1))
 
 
+def command_parser(name: str) -> tuple[Any, Parser]:
+    """Return the module of a command, and the parser of its options."""
+    from importlib import import_module
+
+    from truerank.cli.parser import Parser, description
+
+    module_name, summary = COMMANDS[name]
+    module = import_module(module_name)
+    parser = Parser(prog=f"truerank {name}", description=description(module, summary), allow_abbrev=False)
+    getattr(module, "Arguments", module).configure(parser)
+    return module, parser
+
+
 def _named(argv: list[str]) -> tuple[str, list[str]]:
     """The command that is called, and its arguments; ends the program for help, the version and unknown names."""
     from truerank import __version__
-    from truerank.cli.options import Parser
+    from truerank.cli.parser import Parser
     from truerank.core.names import nearest
 
     parser = Parser(prog="truerank", usage="truerank COMMAND …", add_help=False)

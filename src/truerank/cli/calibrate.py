@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import truerank
 from truerank.calibration import CALIBRATORS, SYNONYMS, calibrator_class
 from truerank.cli import common, options
+from truerank.cli.parser import OutputFile, argument, only, option, refuse
 from truerank.cli.systems import about_training
 
 if TYPE_CHECKING:
@@ -31,41 +31,56 @@ class _Found(NamedTuple):
     seen: Any = None
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("model [MODEL]", "a ranker that `truerank train` wrote")
-    add("judged [DATA]", "judged queries that MODEL was not trained on (with --cv: any judged queries)")
-    add("--scores FILE", "in place of MODEL: the scores of the rows of --data, one on each line")
-    add("--data FILE", "judged documents of --scores")
-    text = f"calibrator: {', '.join(CALIBRATORS)}, or {CHOOSE}: average them with weights from cross-validated log "
-    text += f"loss, unless one of them is clearly better (default: {CHOOSE})"
-    add("--method NAME", text, choices=[*CALIBRATORS, *SYNONYMS, CHOOSE], default=CHOOSE)
-    add("--rel G", "lowest grade that is relevant (default: 1)", type=float, default=1)
-    add("--monotone", f"never give a higher score a lower probability (always so with {CHOOSE})")
-    of_ranker = {"to": "model", "why": "needs MODEL DATA: it uses the ranker"}
-    text = "train the ranker again on DATA, and calibrate its cross-validated scores (K folds)"
-    add("--cv K", text, type=int, **of_ranker)
-    add("--query-statistics", "let the probability depend also on the rank of the score within its query", **of_ranker)
-    add("--seed N", "seed of the folds (default: 0)", type=int)
-    add("-o --output --model FILE", "the model to write", required=True, dest="output", type=options.OutputFile)
-    options.share(parser, "cluster", to="model", why="needs MODEL DATA: scores in a file are calibrated here")
-    options.share(parser, "out-of-core", "training", "json")
-    options.add_data_options(parser)
-    options.refuse(parser, "scores data", "model", "is in place of MODEL DATA: give either, not both")
-    options.refuse(parser, "features exclude", "scores", "chooses columns for a model, and --scores needs none")
-    options.refuse(parser, "monotone", f"method={CHOOSE}", f"has no effect: --method {CHOOSE} makes all monotone")
+class Arguments(options.Columns, options.Clustered, options.Training, options.Json):
+    model: str | None = argument("a ranker that `truerank train` wrote", "[MODEL]")
+    judged: str | None = argument(
+        "judged queries that MODEL was not trained on (with --cv: any judged queries)", "[DATA]"
+    )
+    scores: str | None = option("in place of MODEL: the scores of the rows of --data, one on each line", "FILE")
+    data: str | None = option("judged documents of --scores", "FILE")
+    method: str = option(
+        f"calibrator: {', '.join(CALIBRATORS)}, or {CHOOSE}: average them with weights from cross-validated log "
+        f"loss, unless one of them is clearly better (default: {CHOOSE})",
+        "NAME",
+        choices=[*CALIBRATORS, *SYNONYMS, CHOOSE],
+        default=CHOOSE,
+    )
+    rel: float = option("lowest grade that is relevant (default: 1)", "G", default=1)
+    monotone: bool = option(f"never give a higher score a lower probability (always so with {CHOOSE})")
+    cv: int | None = option(
+        "train the ranker again on DATA, and calibrate its cross-validated scores (K folds)",
+        "K",
+        to="model",
+        why="needs MODEL DATA: it uses the ranker",
+    )
+    query_statistics: bool = option(
+        "let the probability depend also on the rank of the score within its query",
+        to="model",
+        why="needs MODEL DATA: it uses the ranker",
+    )
+    seed: int | None = option("seed of the folds (default: 0)", "N")
+    output: OutputFile = option("the model to write", "FILE", names="-o --output --model")
+    RULES = (
+        only("cluster", "model", "needs MODEL DATA: scores in a file are calibrated here"),
+        refuse("scores data", "model", "is in place of MODEL DATA: give either, not both"),
+        refuse("features exclude", "scores", "chooses columns for a model, and --scores needs none"),
+        refuse("monotone", f"method={CHOOSE}", f"has no effect: --method {CHOOSE} makes all monotone"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Fit, save, and report cross-validated losses: to stderr, or with --json to stdout."""
     if args.monotone and getattr(calibrator_class(args.method), "always_monotone", False):
         raise common.UsageError(f"--monotone: {args.method} is monotone by its form; leave --monotone out")
-    if args.model is None and (args.scores is None or args.data is None):
+    common.check_one_stdin([path for path in (args.scores, args.data) if path])
+    if args.model is not None:
+        if args.judged is None:
+            raise common.UsageError("DATA is missing: judged queries for calibration")
+        found = _ranker(args, args.model, args.judged)
+    elif args.scores is None or args.data is None:
         raise common.UsageError("give MODEL DATA, or --scores FILE --data FILE")
-    if args.model is not None and args.judged is None:
-        raise common.UsageError("DATA is missing: judged queries for calibration")
-    common.check_one_stdin([args.scores, args.data])
-    found = _scores(args) if args.model is None else _ranker(args)
+    else:
+        found = _scores(args, args.scores, args.data)
     choice, relevant, seen = found.choice, found.relevant, found.seen
     common.remember_reading(found.model, args, getattr(found.model, "ranker_", None))
     truerank.save_model(found.model, args.output)
@@ -91,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         "cross_validated": [vars(row) for row in choice.comparisons],
         "calibration_error": error
         and {"plain": error.plain, "debiased": error.debiased, "low": error.low, "high": error.high},
-        "training_queries": None if seen is None else seen.report[args.model],
+        "training_queries": None if seen is None else seen.report[str(args.model)],
         "model": args.output,
     }
     parts = ", ".join(f"{name} {weight:.2f}" for name, weight in choice.weights.items())
@@ -110,14 +125,14 @@ def run(args: argparse.Namespace) -> int:
     return common.tell(args, report, text)
 
 
-def _choice(args: argparse.Namespace, scores: np.ndarray, relevant: np.ndarray, query: np.ndarray) -> Any:
+def _choice(args: Arguments, data: str, scores: np.ndarray, relevant: np.ndarray, query: np.ndarray) -> Any:
     """The calibrator fitted to the scores, its name and cross-validated losses (a `CalibratorChoice`)."""
     from truerank.calibration.pool import DEFAULT_METHODS
     from truerank.data.remarks import RemarkWarning
 
     if (n_queries := len(set(query.tolist()))) < 2:
         raise common.InvalidInputError(
-            f"{args.judged or args.data} has {common.counted(n_queries, 'query')}, and a calibrator is cross-validated "
+            f"{data} has {common.counted(n_queries, 'query')}, and a calibrator is cross-validated "
             "over whole queries. Give the judgements of 2 queries at least"
         )
     choose = args.method == CHOOSE
@@ -131,27 +146,29 @@ def _choice(args: argparse.Namespace, scores: np.ndarray, relevant: np.ndarray, 
         )  # fmt: skip
 
 
-def _ranker(args: argparse.Namespace) -> _Found:
+def _ranker(args: Arguments, file: str, judged: str) -> _Found:
     from truerank.calibration.base import make_calibrator
     from truerank.calibration.ranker import CalibratedRanker, cross_fitted_probabilities, cross_fitted_scores
 
     advice = "not a ranker; calibrate its scores with --scores and --data"
-    model = common.load_as(truerank.Ranker, args.model, advice)
-    with common.cluster_of(args) as client:
-        data = common.read_graded(args.judged, args, client=client, like=model)
+    model = common.load_as(truerank.Ranker, file, advice)
+    with common.cluster_of(args.cluster) as client:
+        data = common.read_graded(judged, args, client=client, like=model)
         seen = None  # with --cv the model itself scores nothing
         about = "scores: by rankers that were trained on other queries"
         if args.cv is None:
-            seen = about_training(args, {args.model: model}, data, instead=("use other queries", "add --cv 5"))
+            seen = about_training(
+                args.training_queries, {file: model}, data, instead=("use other queries", "add --cv 5")
+            )
             data, about = seen.kept(data), seen.text
         data = data.as_grouped()
         light = data.without_features()
-        relevant, query = _grades(light, args.judged) >= args.rel, light.query_index
+        relevant, query = _grades(light, judged) >= args.rel, light.query_index
         if args.cv is None:
             scores = data.scores(model)
         else:
             scores = cross_fitted_scores(model, data, args.cv, random_state=args.seed)
-        choice = _choice(args, scores, relevant, query)
+        choice = _choice(args, judged, scores, relevant, query)
         # Unfitted: with query statistics it is fitted to other scores than these.
         calibrator = make_calibrator(choice.method, monotone=True if args.monotone or args.method == CHOOSE else None)
         calibrated = CalibratedRanker(
@@ -164,16 +181,16 @@ def _ranker(args: argparse.Namespace) -> _Found:
         return _Found(calibrated, choice, probabilities, relevant, query, about, seen)
 
 
-def _scores(args: argparse.Namespace) -> _Found:
+def _scores(args: Arguments, file: str, judged: str) -> _Found:
     """Like `_ranker`, for a file of scores."""
     from truerank.experiments.systems import read_stated
 
-    data = common.read_graded(args.data, args, features=False)
-    scores = read_stated(args.scores, data)
-    relevant = data.restore(_grades(data, args.data)) >= args.rel
+    data = common.read_graded(judged, args, features=False)
+    scores = read_stated(file, data)
+    relevant = data.restore(_grades(data, judged)) >= args.rel
     query = data.restore(data.query_index)
-    choice = _choice(args, scores, relevant, query)
-    about = f"{args.scores}: the figures hold if the ranker was not trained on these queries, which scores do not show"
+    choice = _choice(args, judged, scores, relevant, query)
+    about = f"{file}: the figures hold if the ranker was not trained on these queries, which scores do not show"
     return _Found(choice.calibrator, choice, choice.held_out, relevant, query, about)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import truerank
 from truerank.calibration import CALIBRATORS, SOFTMAX_METHODS, SYNONYMS
 from truerank.cli import common, options
+from truerank.cli.parser import Output, OutputFile, argument, option, within
 from truerank.core.files import one_step
 
 if TYPE_CHECKING:
     import numpy as np
 
+METHODS = list(dict.fromkeys([*CALIBRATORS, *SYNONYMS, *SOFTMAX_METHODS]))
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 LABELS = ("labels", "label")
 LEARNING = ("classifier", "method", "n_words", "min_documents", "cv", "random_state")  # parameters
@@ -30,42 +31,42 @@ class Examples(NamedTuple):
     columns: list[str] | None = None
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add(
-        "data [DATA]",
+class Arguments(options.Bad, options.Json):
+    data: str | None = argument(
         'documents to classify: JSON lines {"id", "text", "labels"}, a CSV or Parquet table with such columns, or a '
         "folder with a folder of text files for each label. All text fields except labels are read. Without text "
         "fields, the numeric fields are the features. Documents without ids get their number, from 1",
+        "[DATA]",
     )
-    add("--model FILE", "the model, as JSON: written with --train, else read", required=True, writes=_written)
-    add("--train FILE", "labelled documents to learn from, in the same forms")
-    group = parser.add_argument_group("learning (with --train)")
-    learn = options.adder(group, to="train", why="belongs to learning: give --train FILE")
-    learn("--classifier", "learning algorithm (default: linear-svm)", choices=CLASSIFIERS)
-    methods = list(dict.fromkeys([*CALIBRATORS, *SYNONYMS, *SOFTMAX_METHODS]))
-    text = f"calibrator: {', '.join(methods)} (default: pool, their average weighted by cross-validated log loss)"
-    learn("--method NAME", text, choices=methods)
-    learn("--words N", "keep the N words with the highest mutual information (default: all)", type=int, dest="n_words")
-    learn("--min-documents N", "minimum number of documents that contain a word (default: 3)", type=int)
-    learn("--cv K", "folds of the calibration scores (default: 5)", type=int)
-    learn("--seed N", "random seed (default: 0)", type=int, dest="random_state")
-    add("--label-field NAME", "field of the labels (default: labels, else label)")
-    add("--text-field NAME", "text field to use; may be repeated (default: all)", action="append")
-    add("--separator C", "separator of several labels in a cell of a table (default: ;)")
-    group = parser.add_argument_group("classifying (with DATA)")
-    decided = options.adder(group, to="data", why="belongs to classifying: give DATA")
-    decided("--cost-fp C", "cost of a label given wrongly (default: 1)", type=float)
-    decided("--cost-fn C", "cost of a label left out (default: 1)", type=float)
-    decided("-o --output FILE", "output file of JSON lines (default: stdout)", type=options.Output)
-    options.share(parser, "bad", "json")
+    model: str = option(
+        "the model, as JSON: written with --train, else read",
+        "FILE",
+        writes=lambda args: OutputFile if args.train else str,
+    )
+    train: str | None = option("labelled documents to learn from, in the same forms", "FILE")
+    learn = within("learning (with --train)", to="train", why="belongs to learning: give --train FILE")
+    classifier: str | None = learn("learning algorithm (default: linear-svm)", choices=CLASSIFIERS)
+    method: str | None = learn(
+        f"calibrator: {', '.join(METHODS)} (default: pool, their average weighted by cross-validated log loss)",
+        "NAME",
+        choices=METHODS,
+    )
+    n_words: int | None = learn(
+        "keep the N words with the highest mutual information (default: all)", "N", names="--words"
+    )
+    min_documents: int | None = learn("minimum number of documents that contain a word (default: 3)", "N")
+    cv: int | None = learn("folds of the calibration scores (default: 5)", "K")
+    random_state: int | None = learn("random seed (default: 0)", "N", names="--seed")
+    label_field: str | None = option("field of the labels (default: labels, else label)", "NAME")
+    text_field: list[str] | None = option("text field to use; may be repeated (default: all)", "NAME", action="append")
+    separator: str | None = option("separator of several labels in a cell of a table (default: ;)", "C")
+    decided = within("classifying (with DATA)", to="data", why="belongs to classifying: give DATA")
+    cost_fp: float | None = decided("cost of a label given wrongly (default: 1)", "C")
+    cost_fn: float | None = decided("cost of a label left out (default: 1)", "C")
+    output: Output | None = decided("output file of JSON lines (default: stdout)", "FILE")
 
 
-def _written(args: argparse.Namespace) -> type[str]:
-    return str if args.train is None else options.OutputFile
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Train, or classify, or both. A line a document: {"id", "labels", "probabilities"}; a summary on stderr."""
     if args.train is None and args.data is None:
         raise common.UsageError("give DATA to classify, or --train FILE to learn from, or both")
@@ -76,22 +77,22 @@ def run(args: argparse.Namespace) -> int:
     report: dict[str, Any] = {"model": args.model}
     with one_step():
         if args.train is not None:
-            model = _train(args, report)
+            model = _train(args, args.train, report)
         else:
             advice = "not a classifier of documents. Write one with --train FILE"
             model = common.load_as(truerank.TextClassifier, args.model, advice)
         if args.data is not None:
-            _classify(args, model, report)
+            _classify(args, args.data, model, report)
     if args.json:
         common.print_json(report)
     return 0
 
 
-def _train(args: argparse.Namespace, report: dict[str, Any]) -> Any:
-    examples = read_examples(args.train, args)
+def _train(args: Arguments, train: str, report: dict[str, Any]) -> Any:
+    examples = read_examples(train, args)
     if examples.labels is None:
         raise common.InvalidInputError(
-            f"{args.train}: no document has a label; expected a field named labels or label, or --label-field NAME"
+            f"{train}: no document has a label; expected a field named labels or label, or --label-field NAME"
         )
     model = truerank.TextClassifier(**common.given(args, *LEARNING))
     model.fit(examples.rows, examples.labels, feature_names=examples.columns)
@@ -110,8 +111,8 @@ def _train(args: argparse.Namespace, report: dict[str, Any]) -> Any:
     return model
 
 
-def _classify(args: argparse.Namespace, model: Any, report: dict[str, Any]) -> None:
-    examples = read_examples(args.data, args, getattr(model, "feature_names_in_", None))
+def _classify(args: Arguments, data: str, model: Any, report: dict[str, Any]) -> None:
+    examples = read_examples(data, args, getattr(model, "feature_names_in_", None))
     p = model.predict_proba(examples.rows)
     decided = model.decide(examples.rows, **common.given(args, "cost_fp", "cost_fn"))
     decided = decided if model.multi_label_ else [[label] for label in decided.tolist()]
@@ -179,7 +180,7 @@ def _figures(
     }
 
 
-def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | None = None) -> Examples:
+def read_examples(path: str, args: Arguments, columns: Iterable[str] | None = None) -> Examples:
     """Documents of a file or folder: ids, texts or numbers (those of `columns` where they are given), labels."""
     from truerank.io.documents import BETWEEN
 

@@ -8,7 +8,6 @@ lists. interleave --log LOG: compare rankers by the clicks on mixed lists.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import truerank
 from truerank.cli import common, options, ranker_options
 from truerank.cli.describe import read_as_found
+from truerank.cli.parser import OutputFile, argument, only, option, within
 
 if TYPE_CHECKING:
     from truerank.clicks.examination import Examination
@@ -33,59 +33,64 @@ OF = {
 }  # fmt: skip
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("action", "task, see above", choices=tuple(OF))
-    add("files [FILE …]", "click log; for interleave, the runs to mix")
-    log = options.adder(parser.add_argument_group("reading the log"))
-    log("--format", "log format (default: by the file's ending)", choices=("table", "json-lines", "ubi"))
-    log("--queries FILE", "UBI queries, whose hits are the shown lists")
-    fields = "impression query document position clicked ranker propensity session time team"
-    log("--columns NAME=COLUMN …", f"columns of {fields}")
-    log("--first-position", "number of the first position (default: 1)", type=int, choices=(0, 1))
-    log("--bad", "stop at a bad row, or leave out and count its impression (default: error)", choices=("error", "skip"))
-    log("--shown-action NAME", "UBI action_name of a shown document (default: impression)")
-    log("--click-action NAME", "UBI action_name of a click (default: click)")
-    fit = options.adder(parser.add_argument_group("examination"))
-    fit("--model", "click model (default: position)", choices=("position", "trust"))
-    fit("--method", "estimator; em needs the features of --data (default: harvest)", choices=("harvest", "em"))
-    fit("--max-position K", "deepest position (default: by the number of clicks, at most 50)", type=int)
-    fit("--data FILE", "documents with features and ids, a table or LETOR text")
-    fit("--plot FILE", "examine: picture of the propensities (.png, .svg, .pdf, .html)", type=options.OutputFile)
-    value = options.adder(parser.add_argument_group("value and train-data"))
-    value("--runs RUN …", "TREC runs of the rankers, or folders of runs")
-    value("--cutoff K", "number of ranks that count (default: 10)", type=int)
-    value("--discount", "weight of a rank (default: clicks)", choices=("clicks", "dcg"))
-    value("--estimator", "estimator (default: self-normalised)", choices=("self-normalised", "ips", "doubly-robust"))
-    value("--weights", "weights of queries (default: impressions)", choices=("impressions", "uniform"))
-    value("--min-shown N", "impressions that make a document count as shown (default: 1)", type=int)
-    text = "intervals for new impressions of these queries, or for other queries like these (default: clicks)"
-    value("--about", text, choices=("clicks", "queries"))
-    value("--least N", "train-data: smallest divisor (default: 1)", type=float)
-    mix = options.adder(parser.add_argument_group("interleave"))
-    mix("--log LOG", "clicks on interleaved lists, with the column team")
-    mix("--length N", "documents in a list (default: 10)", type=int)
-    mix("--unit", "independent unit (default: session)", choices=("session", "query", "impression"))
-    mix("--looks N", "number of looks in --json (default: 1)", type=int)
-    add("-o --output FILE", "rows (.parquet, .csv) or lists (JSON lines)", type=options.OutputFile)
-    add("--level P", "level of the intervals (default: 0.95)", type=float)
-    add("--seed N", "random seed (default: 0)", type=int)
-    options.add_data_options(parser, to="data", why="belongs to --data FILE")
-    options.share(parser, "json")
+class Arguments(options.Columns, options.Json):
+    action: str = argument("task, see above", choices=tuple(OF))
+    files: list[str] = argument("click log; for interleave, the runs to mix", "[FILE …]")
+    reading = within("reading the log")
+    format: str | None = reading("log format (default: by the file's ending)", choices=("table", "json-lines", "ubi"))
+    queries: str | None = reading("UBI queries, whose hits are the shown lists", "FILE")
+    columns: list[str] | None = reading(
+        "columns of impression query document position clicked ranker propensity session time team", "NAME=COLUMN …"
+    )
+    first_position: int | None = reading("number of the first position (default: 1)", choices=(0, 1))
+    bad: str | None = reading(
+        "stop at a bad row, or leave out and count its impression (default: error)", choices=("error", "skip")
+    )
+    shown_action: str | None = reading("UBI action_name of a shown document (default: impression)", "NAME")
+    click_action: str | None = reading("UBI action_name of a click (default: click)", "NAME")
+    fit = within("examination")
+    model: str | None = fit("click model (default: position)", choices=("position", "trust"))
+    method: str | None = fit("estimator; em needs the features of --data (default: harvest)", choices=("harvest", "em"))
+    max_position: int | None = fit("deepest position (default: by the number of clicks, at most 50)", "K")
+    data: str | None = fit("documents with features and ids, a table or LETOR text", "FILE")
+    plot: OutputFile | None = fit("examine: picture of the propensities (.png, .svg, .pdf, .html)", "FILE")
+    valued = within("value and train-data")
+    runs: list[str] | None = valued("TREC runs of the rankers, or folders of runs", "RUN …")
+    cutoff: int | None = valued("number of ranks that count (default: 10)", "K")
+    discount: str | None = valued("weight of a rank (default: clicks)", choices=("clicks", "dcg"))
+    estimator: str | None = valued(
+        "estimator (default: self-normalised)", choices=("self-normalised", "ips", "doubly-robust")
+    )
+    weights: str | None = valued("weights of queries (default: impressions)", choices=("impressions", "uniform"))
+    min_shown: int | None = valued("impressions that make a document count as shown (default: 1)", "N")
+    about: str | None = valued(
+        "intervals for new impressions of these queries, or for other queries like these (default: clicks)",
+        choices=("clicks", "queries"),
+    )
+    least: float | None = valued("train-data: smallest divisor (default: 1)", "N")
+    mix = within("interleave")
+    log: str | None = mix("clicks on interleaved lists, with the column team", "LOG")
+    length: int | None = mix("documents in a list (default: 10)", "N")
+    unit: str | None = mix("independent unit (default: session)", choices=("session", "query", "impression"))
+    looks: int | None = mix("number of looks in --json (default: 1)", "N")
+    output: OutputFile | None = option("rows (.parquet, .csv) or lists (JSON lines)", "FILE")
+    level: float | None = option("level of the intervals (default: 0.95)", "P")
+    seed: int | None = option("random seed (default: 0)", "N")
+    RULES = (only(options.Columns, "data", "belongs to --data FILE"),)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Examine, value, make rows, or interleave."""
     known = {name for names in OF.values() for name in names}
     common.refuse_idle(args, sorted(known - set(OF[args.action])), f"does not belong to {args.action}")
     if args.action == "interleave":
-        return _mix(args) if args.log is None else _compare(args)
+        return _mix(args) if args.log is None else _compare(args, args.log)
     if len(args.files) != 1:
         raise common.UsageError(f"{args.action} reads one click log, got {len(args.files)} files")
     return {"examine": _examine, "value": _value, "train-data": _train_data}[args.action](args)
 
 
-def _read(args: argparse.Namespace, path: str) -> ClickLog:
+def _read(args: Arguments, path: str) -> ClickLog:
     from truerank.clicks.log import left_out
     from truerank.clicks.read import read_clicks
 
@@ -96,29 +101,29 @@ def _read(args: argparse.Namespace, path: str) -> ClickLog:
     return log
 
 
-def _fitted(args: argparse.Namespace, log: ClickLog) -> Examination:
+def _fitted(args: Arguments, log: ClickLog) -> Examination:
     from truerank.clicks.examination import Examination
 
     if args.method == "em" and args.data is None:
         raise common.UsageError("--method em estimates relevance from features; add --data FILE")
     if args.method != "em" and args.data is not None and args.action == "examine":
         raise common.UsageError("--data has no effect without --method em; leave it out")
-    data = _features(args) if args.method == "em" else None
+    data = _features(args, args.data) if args.method == "em" and args.data is not None else None
     settings = common.given(args, "model", "method", "max_position", *(["level"] if args.action == "examine" else []))
     return Examination(random_state=args.seed or 0, **settings).fit(log, data)
 
 
-def _features(args: argparse.Namespace) -> RankingData:
+def _features(args: Arguments, path: str) -> RankingData:
     """The numbers of `--data`; columns of text, which no click model uses, are left out."""
-    if not common.table_kind(args.data):
-        return common.read_data(args.data, args)
-    data, words = read_as_found(args.data, args, trains=False)
+    if not common.table_kind(path):
+        return common.read_data(path, args)
+    data, words = read_as_found(path, args, trains=False)
     if words:
-        common.note(f"truerank clicks: {args.data} is read with these options: {shlex.join(words)}")
+        common.note(f"truerank clicks: {path} is read with these options: {shlex.join(words)}")
     return data
 
 
-def _examine(args: argparse.Namespace) -> int:
+def _examine(args: Arguments) -> int:
     from truerank.clicks.checkup import examine_log
 
     log = _read(args, args.files[0])
@@ -130,7 +135,7 @@ def _examine(args: argparse.Namespace) -> int:
     return common.show(args, seen.to_dict() | about, text)
 
 
-def _value(args: argparse.Namespace) -> int:
+def _value(args: Arguments) -> int:
     from truerank.clicks.value import evaluate_from_clicks
 
     if not args.runs:
@@ -140,19 +145,19 @@ def _value(args: argparse.Namespace) -> int:
     log = _read(args, args.files[0])
     settings = common.given(args, "cutoff", "discount", "estimator", "weights", "min_shown", "about", "level")
     if args.data is not None and args.estimator == "doubly-robust":
-        settings["features"] = _features(args)
+        settings["features"] = _features(args, args.data)
     found = evaluate_from_clicks(log, common.read_runs(args, args.runs), examination=_fitted(args, log), **settings)
     return common.show(args, found.to_dict(), str(found))
 
 
-def _train_data(args: argparse.Namespace) -> int:
+def _train_data(args: Arguments) -> int:
     from truerank.clicks.training import training_data
 
     if args.data is None or args.output is None:
         raise common.UsageError("train-data needs the features (--data FILE) and an output table (-o FILE)")
     log = _read(args, args.files[0])
     seen = _fitted(args, log)
-    found = training_data(log, _features(args), seen, **common.given(args, "least"))
+    found = training_data(log, _features(args, args.data), seen, **common.given(args, "least"))
     truerank.write_table(found.data, args.output)
     report = {"rows": found.data.n_rows, "queries": found.data.n_queries, "identified": seen.identified_}
     report |= {"reasons": seen.reasons_} | {name: getattr(found, name) for name in found._fields[1:]}
@@ -165,18 +170,18 @@ def _train_data(args: argparse.Namespace) -> int:
     return common.tell(args, report, text)
 
 
-def _compare(args: argparse.Namespace) -> int:
+def _compare(args: Arguments, log: str) -> int:
     from truerank.clicks.interleaving import NOTE, compare_interleaved
 
     common.refuse_idle(args, ("output", "length", "seed"), "has no effect with --log, which compares lists")
     if args.files:
         raise common.UsageError("--log compares the teams of the log; leave the runs out")
-    found = compare_interleaved(_read(args, args.log), **common.given(args, "unit", "looks", "level"))
+    found = compare_interleaved(_read(args, log), **common.given(args, "unit", "looks", "level"))
     report = {"comparisons": found.to_dict(), "uncredited": found.uncredited, "note": NOTE}
     return common.show(args, report, str(found))
 
 
-def _mix(args: argparse.Namespace) -> int:
+def _mix(args: Arguments) -> int:
     from truerank.clicks.interleaving import interleave
 
     common.refuse_idle(args, (*LOG, "unit", "looks", "level"), "belongs to --log")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import os
@@ -16,7 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import truerank
 from truerank.cli import options
-from truerank.cli.options import UsageError as UsageError
+from truerank.cli.parser import UsageError as UsageError
+from truerank.cli.parser import is_given
 from truerank.core.errors import DataFileError as DataFileError
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.errors import ModelFileError, Wording
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
     from truerank.io.trec import Qrels
 
 
-def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) -> None:
+def set_categorical(ranker: Any, data: RankingData, args: options.Learning) -> None:
     """Tell the ranker which columns of `data` `--categorical` names; misuse where it has no use for categories."""
     from truerank.data.columns import chosen_columns, names_of
 
     if "categorical" not in ranker.get_params(deep=False):
         what = f"{args.ranker} has no use for categories" if not args.prepare else "--prepare makes other columns"
         raise UsageError(f"--categorical: {what}. oblivious-boosting can use them")
-    columns = chosen_columns(names_of(data), args.categorical)
+    columns = chosen_columns(names_of(data), args.categorical or [])
     ranker.set_params(categorical=[data.feature_names[k] for k in columns] if data.feature_names else columns)
 
 
-def with_position(data: RankingData, args: argparse.Namespace, rankers: Sequence[Any]) -> RankingData:
+def with_position(data: RankingData, column: str, rankers: Sequence[Any]) -> RankingData:
     """Return the data with the column of `--position` as positions; an error if none of the rankers reads them."""
     from truerank.data.columns import chosen_columns, names_of, take_columns
 
-    columns = chosen_columns(names_of(data), [args.position])
+    columns = chosen_columns(names_of(data), [column])
     if len(columns) != 1:
-        raise UsageError(f"--position: {args.position!r} names {len(columns)} columns; name one")
+        raise UsageError(f"--position: {column!r} names {len(columns)} columns; name one")
     learners = [getattr(ranker, "ranker", ranker) for ranker in rankers]
     if not all(hasattr(learner, "objective_params") for learner in learners):
         raise UsageError("--position: only oblivious-boosting reads it")
@@ -71,14 +71,14 @@ def with_position(data: RankingData, args: argparse.Namespace, rankers: Sequence
 
 
 @contextmanager
-def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
+def cluster_of(address: str | None) -> Iterator[Any]:
     """Yield a client for `--cluster`, or None, and close it; prints the address of its dashboard."""
-    if getattr(args, "cluster", None) is None:
+    if address is None:
         yield None
         return
     from truerank.cluster import connect
 
-    client = connect(args.cluster)
+    client = connect(address)
     try:
         n_workers = len(client.scheduler_info(n_workers=-1)["workers"])
         link = None if client.cluster is not None else client.dashboard_link
@@ -94,10 +94,10 @@ def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
 _HOLDS = "truerank.io.judgements.registry:holds_judgements"
 
 
-def is_named(args: argparse.Namespace) -> bool:
+def is_named(args: options.Reading) -> bool:
     """Return whether an option names a column of the data."""
-    names = ("query_column", "grade_column", "document_column", "features", "exclude", "categorical", "position")
-    return any(options.is_given(getattr(args, name, None)) for name in names)
+    of_tables = args.query_column, args.grade_column, args.document_column
+    return any((*of_tables, args.features, args.exclude, args.categorical, args.position))
 
 
 DATA_FILES = ("train", "valid", "data", "judged", "held_out", "certify", "distil")
@@ -111,23 +111,27 @@ def table_kind(path: str | None) -> str | None:
     return None if path is None or os.path.isdir(path) else table_kind(path)
 
 
-def _check_kind(args: argparse.Namespace, path: str, table: bool) -> None:
+_OF_LETOR = ("n_features", "sparse", "max_line")
+_OF_TABLES = ("query_column", "grade_column", "document_column")
+
+
+def _check_kind(args: options.Reading, path: str, table: bool) -> None:
     """Refuse options on reading the other kind of files, unless a file of that kind is named."""
     kinds = {table}
     for key in DATA_FILES:
-        named = getattr(args, key, None) or []
+        named = vars(args).get(key) or []
         for file in [named] if isinstance(named, str) else named:
             if file != "-":
                 kinds.add(bool(table_kind(file)))
     if len(kinds) == 2:
         return
-    idle, what = (options.OF_LETOR, "LETOR text"), "a table"
+    idle, what = (_OF_LETOR, "LETOR text"), "a table"
     if not table:
-        idle, what = (options.OF_TABLES, "tables"), "LETOR text"
-    refuse_idle(args, filter(partial(hasattr, args), idle[0]), f"is for {idle[1]}, and {path} is {what}")
+        idle, what = (_OF_TABLES, "tables"), "LETOR text"
+    refuse_idle(args, idle[0], f"is for {idle[1]}, and {path} is {what}")
 
 
-def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like: Any = None) -> Any:
+def read_partitions(pattern: str, args: options.Reading, client: Any, *, like: Any = None) -> Any:
     """The files of a pattern, one partition each, with the same columns as `read_data`."""
     from truerank.cluster import read_letor, read_parquet
     from truerank.cluster.partition import expand
@@ -152,20 +156,11 @@ def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like
     return read_letor(pattern, columns=columns, **common_options)
 
 
-def settle_convention(args: argparse.Namespace) -> str:
-    """Set the default convention of the kind of file if none was given; returns a remark on it, or ""."""
-    if args.convention is not None:
-        return ""
-    args.convention = "ranklib" if args.qrels is None else "trec"
-    return " (the default for judged rows)" if args.qrels is None else " (the default for runs and qrels)"
-
-
-def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
+def _columns(args: options.Reading, like: Any) -> Columns:
     """The columns of `like`, if it is a model or data with column names; else those of the options."""
     from truerank.data.columns import Columns
 
-    features, exclude = getattr(args, "features", None), getattr(args, "exclude", None)
-    position = getattr(args, "position", None)
+    features, exclude, position = args.features, args.exclude, args.position
     if position is not None:  # is read even if the others leave it out
         features = features and [*features, position]
         exclude = exclude and [entry for entry in exclude if entry != position]
@@ -178,24 +173,21 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
     return Columns(names=[*map(str, names), *([position] if is_model and position is not None else [])])
 
 
-def remember_reading(model: Any, args: argparse.Namespace, like: Any = None) -> None:
+def remember_reading(model: Any, args: options.Reading, like: Any = None) -> None:
     """Store in the model how its data were read, so that later commands do not need these options."""
     from truerank.data.columns import reading_of
 
     kept = reading_of(like)
-    for role in ("query", "grade", "document", "missing"):
-        name = args.missing if role == "missing" else getattr(args, f"{role}_column", None)
-        if name:
-            kept[role] = name
-    if getattr(args, "grades", None):
-        kept["grades"] = " ".join(args.grades)
+    columns = {"query": args.query_column, "grade": args.grade_column, "document": args.document_column}
+    options = columns | {"missing": args.missing, "grades": " ".join(args.grades or ())}
+    kept |= {name: value for name, value in options.items() if value}
     if kept:
         model.reading_ = kept
 
 
 def read_data(
     path: str,
-    args: argparse.Namespace,
+    args: options.Reading,
     *,
     like: Any = None,
     features: bool = True,
@@ -217,14 +209,14 @@ def read_data(
     from truerank.data.columns import reading_of
     from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
 
-    if os.path.isdir(path) and (hasattr(args, "folds") or not hasattr(args, "ranker")):
+    if os.path.isdir(path) and not args.ONE_FILE:
         settings: dict[str, Any] = {"like": like, "features": features, "dtype": dtype, "comments": comments}
         settings |= {"graded": graded, "reading": reading}
         return resolve("truerank.io.letor.folds:read_folds")(
             path, read=lambda one: read_data(str(one), args, **settings)
         )
     columns = _columns(args, like)
-    categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
+    categories = getattr(like, "category_names", None) or args.categorical
     known = reading_of(like) if reading is None else dict(reading)
     missing = args.missing or known.pop("missing", "error")
     scale = known.pop("grades", None)
@@ -244,7 +236,7 @@ def read_data(
             exclude=columns.exclude if features else None,
             categories=categories if features else None,
             dtype=dtype,
-            grades=" ".join(getattr(args, "grades", None) or ()) or scale,
+            grades=" ".join(args.grades or ()) or scale,
         )
 
     source: Any = path
@@ -267,23 +259,23 @@ def read_data(
 
 
 def read_graded(
-    path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True, client: Any = None
+    path: str, args: options.Reading, *, like: Any = None, features: bool = True, client: Any = None
 ) -> Any:
     """Like `read_judged`, with remarks on the data."""
     from truerank.experiments.policy import about_data
 
     data = read_judged(path, args, like=like, features=features, client=client)
-    convention, trains = getattr(args, "convention", None), hasattr(args, "ranker")
+    trains = isinstance(args, options.Learner)
     if trains and not data.n_features:
         raise InvalidInputError(
             f"{path}: no features to learn from; {without_features(path, '; ').replace(':;', ':', 1)}"
         )
-    remark(args, path, about_data(data, convention, trains=trains))
+    remark(args, path, about_data(data, args.convention, trains=trains))
     return data
 
 
 def read_judged(
-    path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True, client: Any = None
+    path: str, args: options.Reading, *, like: Any = None, features: bool = True, client: Any = None
 ) -> Any:
     """Like `read_data`, for data with grades. With a client, `read_partitions`."""
     if client is not None:
@@ -291,15 +283,15 @@ def read_judged(
     return read_data(path, args, like=like, features=features, graded=True)
 
 
-def tell_remarks(args: argparse.Namespace, remarks: Iterable[Remark]) -> None:
+def tell_remarks(remarks: Iterable[Remark]) -> None:
     """Print each kind of remark of an experiment once, with its source; results have them for `--json`."""
     for one in {one.code: one for one in reversed([*remarks])}.values():
         note(f"truerank: {one.source}: {one}")
 
 
-def remark(args: argparse.Namespace, where: str, remarks: Iterable[Remark]) -> None:
+def remark(args: options.Options, where: str, remarks: Iterable[Remark]) -> None:
     """Print each kind of remark once in a command, and keep all of them for `--json`; `where` is a file."""
-    kept = vars(args).setdefault("remarks", [])
+    kept = args.collected.setdefault("remarks", [])
     for one in remarks:
         found = {"in": where, **one.to_dict()}
         if all(other["code"] != one.code for other in kept):
@@ -313,48 +305,47 @@ def worded(text: Any, wording: Wording) -> str:
     return text.worded(wording) if hasattr(text, "worded") else str(text)
 
 
-def print_report(args: argparse.Namespace, report: Any) -> None:
+def print_report(args: options.Options, report: Any) -> None:
     """Print the report as JSON, with the remarks on what was read after its own."""
-    if "remarks" in args:
-        own = [one for one in report.get("remarks", ()) if one not in args.remarks]
-        report = report | {"remarks": [*own, *args.remarks]}
+    if "remarks" in args.collected:
+        found = args.collected["remarks"]
+        own = [one for one in report.get("remarks", ()) if one not in found]
+        report = report | {"remarks": [*own, *found]}
     print_json(report)
 
 
-def with_remarks(args: argparse.Namespace, path: str, qrels: Qrels) -> Qrels:
+def with_remarks(args: options.Ratings, path: str, qrels: Qrels) -> Qrels:
     """The qrels of a file, with remarks on them."""
     from truerank.experiments.policy import about_qrels
 
-    remark(args, path, about_qrels(qrels, getattr(args, "convention", None)))
+    remark(args, path, about_qrels(qrels, args.convention))
     return qrels
 
 
-def read_ratings(args: argparse.Namespace, path: str, fold: bool = False) -> Any:
+def read_ratings(args: options.Ratings, path: str, fold: bool = False) -> Any:
     """The judgements of a file with `--grades` and `--aggregate`; prints how well several judges agree."""
-    grades, aggregate = getattr(args, "grades", None), getattr(args, "aggregate", None)
-    columns = {role: getattr(args, f"{role}_column", None) for role in ("query", "document", "grade")}
-    grades = " ".join(grades) if grades else None
+    columns = {"query": args.query_column, "document": args.document_column, "grade": args.grade_column}
+    grades = " ".join(args.grades) if args.grades else None
     ratings = truerank.read_ratings(path, grades=grades, fold_queries=fold, **columns)
-    if aggregate is None:
+    if args.aggregate is None:
         return ratings
-    one = ratings.aggregated(aggregate)
+    one = ratings.aggregated(args.aggregate)
     if len(one.grades) < len(ratings.grades):
-        note(f"truerank: {path}: {ratings.agreement()}. Their {aggregate} is used")
+        note(f"truerank: {path}: {ratings.agreement()}. Their {args.aggregate} is used")
     return one
 
 
-def judgements_of(args: argparse.Namespace, path: str | None = None) -> Any:
+def judgements_of(args: options.Ratings, path: str | None = None) -> Any:
     """A file, by default that of `--qrels`, or its qrels if `--grades` or `--aggregate` apply; None without a file."""
     path = args.qrels if path is None else path
-    apply = getattr(args, "grades", None) or getattr(args, "aggregate", None)
-    return read_ratings(args, path).qrels() if apply else path
+    return read_ratings(args, path).qrels() if path and (args.grades or args.aggregate) else path
 
 
-def read_qrels(args: argparse.Namespace, path: str | None = None) -> Qrels:
+def read_qrels(args: options.Ratings, path: str | None = None) -> Qrels:
     """The qrels of a file in any known format, by default that of `--qrels`, with remarks on them."""
     judgements = judgements_of(args, path)
     qrels = truerank.read_judgements(judgements) if isinstance(judgements, str) else judgements
-    return with_remarks(args, args.qrels if path is None else path, qrels)
+    return with_remarks(args, str(args.qrels if path is None else path), qrels)
 
 
 def without_features(path: str, between: str = "\n  ") -> str:
@@ -401,7 +392,7 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
     return names
 
 
-def read_runs(args: argparse.Namespace, arguments: Iterable[str]) -> dict[str, Any]:
+def read_runs(args: options.Options, arguments: Iterable[str]) -> dict[str, Any]:
     """Return the TREC runs in files and folders by name, with remarks on them."""
     from truerank.experiments.policy import about_runs
 
@@ -489,7 +480,7 @@ def note_nothing_found(queries: Iterable[Any], found: Iterable[str]) -> None:
         note(f"truerank: {len(without)} of the queries find no document: {few(without)}")
 
 
-def made_folder(args: argparse.Namespace, path: str, names: Iterable[str]) -> Path:
+def made_folder(args: options.Replace, path: str, names: Iterable[str]) -> Path:
     """Make a folder; without `--replace`, refuse to overwrite its files `names`."""
     folder, names = Path(path), list(names)
     for name in names:
@@ -533,7 +524,7 @@ def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[s
     return pairs
 
 
-def show(args: argparse.Namespace, report: Any, text: str, put: Callable[[str], None] = print) -> int:
+def show(args: options.Json, report: Any, text: str, put: Callable[[str], None] = print) -> int:
     """Print the report with `--json`, else the text by `put`; returns 0."""
     if args.json:
         print_report(args, report)
@@ -546,10 +537,10 @@ tell = partial(show, put=note)
 """Like `show`, but the text goes to stderr."""
 
 
-def show_lines(args: argparse.Namespace, report: dict[str, Any], lines: Iterable[str]) -> int:
-    """Write the lines to `--output`; with `--json` print the report, and write lines only to a file. Returns 0."""
-    if not args.json or args.output not in (None, "-"):
-        with output(args.output) as stream:
+def show_lines(args: options.Json, target: str | None, report: dict[str, Any], lines: Iterable[str]) -> int:
+    """Write the lines to the target; with `--json` print the report, and write lines only to a file. Returns 0."""
+    if not args.json or target not in (None, "-"):
+        with output(target) as stream:
             stream.writelines(lines)
     if args.json:
         print_report(args, report)
@@ -589,13 +580,13 @@ def check_one_stdin(paths: Sequence[str]) -> None:
         raise UsageError("only one of the files can be standard input (-)")
 
 
-def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
+def refuse_idle(args: options.Options, names: Iterable[str], why: str) -> None:
     """Refuse options that have no effect here; `why` follows the name in the message."""
     for name in names:
-        if options.is_given(getattr(args, name)):
+        if is_given(getattr(args, name)):
             raise UsageError(f"--{name.replace('_', '-')} {why}")
 
 
-def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+def given(args: options.Options, *names: str) -> dict[str, Any]:
     """The options that were given, by name."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}

@@ -2,43 +2,64 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.judge import from_plan
+from truerank.cli.parser import OutputFile, only, option, refuse
 from truerank.cli.reproduce import record
-from truerank.cli.systems import baseline_name, experiment_of, settle_systems
+from truerank.cli.systems import experiment_of, named_systems
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    options.add_system_options(parser, "; the first is the baseline")
-    add = options.adder(parser)
-    add("--measure --measures NAME …", 'measures, such as "AP nDCG@10"', default=["nDCG@10"], dest="measure")
-    add("--all-pairs", "compare all pairs instead of pairs with a baseline")
-    options.share(parser, "baseline", "topics", "training", "test", "segments")
-    options.share(parser, "collapse", to="qrels")
-    text = "correction for several comparisons (default: max-t; holm for wilcoxon and sign)"
-    add("--correction", text, choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"))
-    add("--margin D", "also test each pair for being not worse by more than D, and equivalent within D", type=float)
-    add("--rope D", "also print the probability of each pair to be better, equivalent within D, and worse", type=float)
-    add("--history FILE", "file that counts comparisons on the same queries", type=options.OutputFile)
-    formats = ("text", "markdown", "latex", "csv", "html")
-    add("--format", "format of the tables (default: text)", choices=formats)
-    more = ("intervals", "effects", "ranks")
-    add("--show WHAT …", "latex and markdown: also intervals, effect sizes, possible ranks", choices=more, default=[])
-    options.add_convention(parser)
-    add("--cite", "also print the paragraph of a paper on data, measures, test and correction, with BibTeX")
-    options.share(parser, "seed", "json", "record")
-    options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
-    options.refuse(parser, "format", "json", "has no effect with --json, which prints no tables")
-    options.refuse(parser, "baseline", "all_pairs")
-    options.add_plan(
-        parser, "qrels data scores baseline correction margin history format segments rope show cite record"
+class Arguments(
+    options.Compared,
+    options.Baseline,
+    options.Test,
+    options.Segments,
+    options.Collapse,
+    options.Seed,
+    options.Json,
+    options.Record,
+    options.Planned,
+):
+    measure: list[str] = option(
+        'measures, such as "AP nDCG@10"', "NAME …", names="--measure --measures", default=["nDCG@10"]
+    )
+    all_pairs: bool = option("compare all pairs instead of pairs with a baseline")
+    correction: options.Correction | None = option(
+        "correction for several comparisons (default: max-t; holm for wilcoxon and sign)",
+        choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"),
+    )
+    margin: float | None = option(
+        "also test each pair for being not worse by more than D, and equivalent within D", "D"
+    )
+    rope: float | None = option(
+        "also print the probability of each pair to be better, equivalent within D, and worse", "D"
+    )
+    history: OutputFile | None = option("file that counts comparisons on the same queries", "FILE")
+    format: str | None = option(
+        "format of the tables (default: text)", choices=("text", "markdown", "latex", "csv", "html")
+    )
+    show: list[str] = option(
+        "latex and markdown: also intervals, effect sizes, possible ranks",
+        "WHAT …",
+        choices=("intervals", "effects", "ranks"),
+    )
+    convention: options.Convention | None = options.convention()
+    cite: bool = option("also print the paragraph of a paper on data, measures, test and correction, with BibTeX")
+    RULES = (
+        only("collapse", "qrels"),
+        refuse("format", "json", "has no effect with --json, which prints no tables"),
+        refuse("baseline", "all_pairs"),
+        refuse(
+            "qrels data scores baseline correction margin history format segments rope show cite record",
+            "plan",
+            options.NO_PLAN,
+        ),
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Compare each ranker with the baseline, or all pairs."""
     from truerank.data.provenance import UNRECOGNISED
     from truerank.measures.conventions import titled
@@ -47,12 +68,11 @@ def run(args: argparse.Namespace) -> int:
     from truerank.significance.tables import CHOSEN, Comparison
 
     if args.plan is not None:
-        estimates = from_plan(args, args.measure)
+        estimates = from_plan(args, args.plan, args.judges, args.measure)
         return common.show(args, estimates.to_dict(), str(estimates))
-    settle_systems(args, least=2)
-    baseline = None if args.all_pairs else baseline_name(args)
-    default = common.settle_convention(args)
-    experiment = experiment_of(args, " ".join(args.measure), baseline=baseline)
+    named = named_systems(args, least=2)
+    baseline = None if args.all_pairs else named.baseline(args.baseline)
+    experiment = experiment_of(args, named, args.measure, baseline=baseline)
     with common.counted_looks(args.history) as history:
         found = experiment.compare(
             test=args.test, correction=args.correction, margin=args.margin, random_state=args.seed, history=history,
@@ -75,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     about = [] if seen is None else [seen.text]
     about += [] if coverage is None else [f"{coverage}{exceptions(experiment.measures, args.topics)}"]
-    about.append(f"convention {titled(experiment.convention)}{default}")
+    about.append(f"convention {titled(experiment.convention)}{named.about_convention}")
     parts = [found.summary, *about, found.text(args.format or "text")]
     parts += [
         *(one._table(args.format or "text") for one in practical.values()),

@@ -6,17 +6,16 @@ completion fish > ~/.config/fish/completions/truerank.fish
 
 from __future__ import annotations
 
-import argparse
+from truerank.cli.parser import Options, argument
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("shell", choices=SHELLS)
+class Arguments(Options):
+    shell: str = argument("shell that completes", choices=SHELLS)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Print the script."""
     print(script(args.shell), end="")
     return 0
@@ -78,14 +77,11 @@ complete -o bashdefault -o default -F _truerank truerank
 
 def _options() -> dict[str, tuple[list[str], str]]:
     """Long options and summary of each command."""
-    from importlib import import_module
-
-    from truerank.cli import COMMANDS
+    from truerank.cli import COMMANDS, command_parser
 
     found = {}
-    for command, (module, summary) in COMMANDS.items():
-        parser = argparse.ArgumentParser(prog=command)
-        import_module(module).configure(parser)
+    for command, (_, summary) in COMMANDS.items():
+        _, parser = command_parser(command)
         words = [word for action in parser._actions for word in action.option_strings if word.startswith("--")]
         found[command] = (words, summary)
     return found

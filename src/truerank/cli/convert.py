@@ -12,11 +12,11 @@ qrels. --join adds the columns of a table of documents.
 
 from __future__ import annotations
 
-import argparse
 import shlex
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import Output, argument, option, refuse
 from truerank.core.errors import DataFileError
 from truerank.io.judgements.places import PLACES
 
@@ -24,26 +24,29 @@ ROWS = ("letor", "table", "lightgbm", "xgboost", "qrels")
 FORMATS = (*ROWS, *(name for name in PLACES if name not in ("qrels", "json")))
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("input IN", "a LETOR file, a table, or - for LETOR text on stdin")
-    add("output OUT", "output file, or - for LETOR text on stdout", type=options.Output)
-    add("--to", "format of OUT, if its ending does not name it", choices=FORMATS)
-    options.share(parser, "grades", "aggregate")
-    add("--fold-queries", "judgements: make one query of texts that differ in case, blanks or the form of letters only")
-    add("--join TABLE", "judgements: add the columns of this table of documents, as features")
-    add("--on COLUMN", "the column of document ids in --join (default: doc_id, id, …)", to="join")
-    add("--groups FILE", "group sizes of IN, whose lines then have no qid")
-    add("--float32", "keep values as 32-bit numbers")
-    add("--no-comments", "drop comments, and keep document ids")
-    options.add_data_options(parser)
-    own = "features exclude float32 no_comments"
-    options.refuse(parser, own, "to=qrels", "has no effect on qrels, which have no features and comments")
-    why = "has no effect: files for {to} have no comments"
-    options.refuse(parser, "no_comments", "to=lightgbm to=xgboost", why)
+class Arguments(options.Columns, options.Judged):
+    input: str = argument("a LETOR file, a table, or - for LETOR text on stdin", "IN")
+    output: Output = argument("output file, or - for LETOR text on stdout", "OUT")
+    to: str | None = option("format of OUT, if its ending does not name it", choices=FORMATS)
+    fold_queries: bool = option(
+        "judgements: make one query of texts that differ in case, blanks or the form of letters only"
+    )
+    join: str | None = option("judgements: add the columns of this table of documents, as features", "TABLE")
+    on: str | None = option("the column of document ids in --join (default: doc_id, id, …)", "COLUMN", to="join")
+    groups: str | None = option("group sizes of IN, whose lines then have no qid", "FILE")
+    float32: bool = option("keep values as 32-bit numbers")
+    no_comments: bool = option("drop comments, and keep document ids")
+    RULES = (
+        refuse(
+            "features exclude float32 no_comments",
+            "to=qrels",
+            "has no effect on qrels, which have no features and comments",
+        ),
+        refuse("no_comments", "to=lightgbm to=xgboost", "has no effect: files for {to} have no comments"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Read, write, and print a summary."""
     from truerank.io.group_sizes import write_group_sizes
     from truerank.io.letor.write import write_rows
@@ -57,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if target == "table" and not common.table_kind(args.output):
         raise common.UsageError(f"{args.output}: a table's name ends in .csv, .tsv, .parquet, .arrow or .feather")
     data = _read(args)
-    written = [args.output]
+    written: list[str] = [args.output]
     if target == "table":
         truerank.write_table(data, args.output)
     elif target == "letor":
@@ -66,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         _write_qrels(data, args.output)
     else:
         written.append(f"{args.output}.{'query' if target == 'lightgbm' else 'group'}")
-        options.Output(written[-1]).check("-o")
+        Output(written[-1]).check("-o")
         args.outputs.add(written[-1])
         with open_outputs(written) as (rows, sizes):
             write_rows(data, rows, comments=False, plain=True)
@@ -78,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _judgements(args: argparse.Namespace) -> int | None:
+def _judgements(args: Arguments) -> int | None:
     """Convert judgements that have no features; None if IN has features."""
     from truerank.io.judgements.registry import holds_judgements
     from truerank.io.judgements.tables import joined, kind_of, write_rows
@@ -107,7 +110,7 @@ def _judgements(args: argparse.Namespace) -> int | None:
     return 0
 
 
-def _read(args: argparse.Namespace) -> truerank.RankingData:
+def _read(args: Arguments) -> truerank.RankingData:
     if common.table_kind(args.input) and (args.groups or args.sparse or args.n_features):
         raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, and IN is a table")
     try:

@@ -13,37 +13,8 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.parser import OutputFile, OutputFolder, argument, option, positive, refuse, within
 from truerank.core.files import one_step
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add(
-        "folds FOLDS",
-        "a folder with Fold*/{train,vali,test}.txt, a folder with five parts S1.txt … S5.txt (test S_k, validation "
-        "S_k-1, train on the other three), or one file that is split by query",
-    )
-    options.add_ranker_options(parser)
-    add("--against NAME …", "rankers with default parameters, to compare with --ranker over the same folds", default=[])
-    against = options.adder(parser, to="against", why="compares rankers: give --against NAME")
-    text = "with --against: test the fitted rankers over queries, or the learners over folds (default: rankers)"
-    against("--about", text, choices=("rankers", "learners"))
-    against("--repeats N", "with --against: random divisions into folds (default: 1)", type=options.positive)
-    add("--seeds SEEDS", "train with each of these seeds (0-9, or 0,1,5) on the folds of one file", type=_seeds)
-    add("--state FILE", "with --seeds: file of finished fits, with which a killed run resumes", to="seeds")
-    add("--curve", "learning curve: train on more and more queries of one file, and test on its first fold")
-    add("--grid key=v1,v2,… …", "values to choose from by the validation queries of each fold", default=[])
-    add("--select MEASURE", "measure that chooses among --grid (default: AP)")
-    add("--measures NAMES", "measures to report, separated by blanks", default="AP nDCG@5 nDCG@10")
-    text = "output file of the scores of the test queries (for a folder of folds, an output folder)"
-    add("--scores OUT", text, writes=_written)
-    options.add_convention(parser, "ranklib")
-    options.add_data_options(parser, categorical=True)
-    options.share(parser, "grades", "cv", "cluster", "out-of-core", "position", "json")
-    options.refuse(parser, "grid select scores cluster position categorical", "against")
-    options.refuse(parser, "grid select scores cluster position", "curve")
-    options.refuse(parser, "grid select scores cluster position categorical curve", "seeds")
-    options.refuse(parser, "position scores prepare", "cluster")
 
 
 def _seeds(text: str) -> list[int]:
@@ -54,11 +25,46 @@ def _seeds(text: str) -> list[int]:
     return [seed for part in ends for seed in range(part[0], part[-1] + 1)]
 
 
-def _written(args: argparse.Namespace) -> type[str]:
-    return options.OutputFile if Path(args.folds).is_file() else options.OutputFolder
+class Arguments(options.Learning, options.Folds, options.Clustered, options.Json):
+    folds: str = argument(
+        "a folder with Fold*/{train,vali,test}.txt, a folder with five parts S1.txt … S5.txt (test S_k, validation "
+        "S_k-1, train on the other three), or one file that is split by query",
+        "FOLDS",
+    )
+    against: list[str] = option(
+        "rankers with default parameters, to compare with --ranker over the same folds", "NAME …"
+    )
+    compared = within("", to="against", why="compares rankers: give --against NAME")
+    about: str | None = compared(
+        "with --against: test the fitted rankers over queries, or the learners over folds (default: rankers)",
+        choices=("rankers", "learners"),
+    )
+    repeats: int | None = compared("with --against: random divisions into folds (default: 1)", "N", type=positive)
+    seeds: list[int] | None = option(
+        "train with each of these seeds (0-9, or 0,1,5) on the folds of one file", "SEEDS", type=_seeds
+    )
+    state: str | None = option(
+        "with --seeds: file of finished fits, with which a killed run resumes", "FILE", to="seeds"
+    )
+    curve: bool = option("learning curve: train on more and more queries of one file, and test on its first fold")
+    grid: list[str] = option("values to choose from by the validation queries of each fold", "key=v1,v2,… …")
+    select: str | None = option("measure that chooses among --grid (default: AP)", "MEASURE")
+    measures: str = option("measures to report, separated by blanks", "NAMES", default="AP nDCG@5 nDCG@10")
+    scores: str | None = option(
+        "output file of the scores of the test queries (for a folder of folds, an output folder)",
+        "OUT",
+        writes=lambda args: OutputFile if Path(args.folds).is_file() else OutputFolder,
+    )
+    convention: options.Convention = options.convention("ranklib")
+    RULES = (
+        refuse("grid select scores cluster position categorical", "against"),
+        refuse("grid select scores cluster position", "curve"),
+        refuse("grid select scores cluster position categorical curve", "seeds"),
+        refuse("position scores prepare", "cluster"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """One row per fold: the settings chosen by validation and the measures on the test queries."""
     import numpy as np
 
@@ -72,14 +78,12 @@ def run(args: argparse.Namespace) -> int:
     if args.against or args.curve or args.seeds:
         if args.curve and not place.is_file():
             raise common.UsageError(f"--curve divides the queries of one file, and {args.folds} is none")
-        settle_cv(args)
         return _curve(args, settings) if args.curve else _compared(args, settings)
     candidates, seed = _candidates(args, settings)
     if len(candidates) == 1:
         common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
     select = parse_measure(args.select or "AP", convention=args.convention).tie_averaged()
-    settle_cv(args)
-    if args.cv < 3:
+    if n_folds(args) < 3:
         raise common.UsageError(f"--cv must be at least 3 (train, validation, test), got {args.cv}")
     whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
     folds = _folds(place, args) if whole is None else _folds_of(whole, args)
@@ -88,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     for name, *parts in common.progress(folds, "folds"):
         rankers = [ranker_options.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
         if args.position is not None:
-            parts = [common.with_position(part, args, rankers) for part in parts]
+            parts = [common.with_position(part, args.position, rankers) for part in parts]
         train, valid, test = parts
         best = _fit_best(rankers, train, valid, select, args)
         judgements, scores = test.judgements(), test.scores(rankers[best])
@@ -118,9 +122,7 @@ def run(args: argparse.Namespace) -> int:
     return _report(args, results, mean, averaged)
 
 
-def _report(
-    args: argparse.Namespace, results: list[dict[str, Any]], mean: dict[str, float], averaged: dict[str, float]
-) -> int:
+def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, float], averaged: dict[str, float]) -> int:
     """Print a row a fold, and the means over the folds; those with ties averaged where they are others."""
     if args.json:
         common.print_report(args, {"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
@@ -143,7 +145,7 @@ def _report(
     return 0
 
 
-def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: argparse.Namespace) -> int:
+def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: Arguments) -> int:
     """Fit them all; the number of the one that is best on the validation queries, the first of equals."""
     best, best_value = 0, None
     for number, ranker in enumerate(rankers):
@@ -158,7 +160,7 @@ def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: arg
     return best
 
 
-def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
+def _compared(args: Arguments, settings: dict[str, Any]) -> int:
     """Several rankers over the same folds: their means, and each against `--ranker` by the first measure."""
     names = [args.ranker, *args.against]
     if len(set(names)) < len(names):
@@ -167,10 +169,11 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
         name: ranker_options.make_ranker(name, settings if name == args.ranker else {}, prepare=args.prepare)
         for name in names
     }
+    n = n_folds(args)
     data = common.read_graded(args.folds, args)
     seeded: dict[str, Any] = {"seeds": args.seeds, "state": args.state} if args.seeds else {}
     found: Any = truerank.cross_validate(
-        rankers, data, args.measures, cv=None if Path(args.folds).is_dir() else args.cv, repeats=args.repeats or 1,
+        rankers, data, args.measures, cv=None if Path(args.folds).is_dir() else n, repeats=args.repeats or 1,
         validate=True, convention=args.convention, random_state=args.seed or 0, **seeded,
     )  # fmt: skip
     if args.seeds:
@@ -185,7 +188,7 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     return common.show(args, report, text)
 
 
-def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
+def _curve(args: Arguments, settings: dict[str, Any]) -> int:
     """The learning curve of one ranker, measured on the first fold."""
     import numpy as np
 
@@ -195,7 +198,7 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     data = common.read_graded(args.folds, args)
     if args.categorical:
         common.set_categorical(ranker, data, args)
-    held_out = query_folds(data.n_queries, args.cv, random_state=args.seed, query_ids=data.query_ids)[0]
+    held_out = query_folds(data.n_queries, n_folds(args), random_state=args.seed, query_ids=data.query_ids)[0]
     train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), held_out))
     found = truerank.learning_curve(
         ranker, train, data.take_queries(held_out), measure=args.measures.split()[0], convention=args.convention,
@@ -206,7 +209,7 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     return common.show(args, report, str(found))
 
 
-def _candidates(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
+def _candidates(args: Arguments, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
     """The settings to choose from, checked, and the seed of the rankers."""
     # The seed draws the folds of a single file too: a ranker that draws nothing may do without it there.
     seeded = (
@@ -230,10 +233,10 @@ def _choices(grid: list[str]) -> list[dict[str, Any]]:
     return [dict(zip(lists, combination)) for combination in itertools.product(*lists.values())]
 
 
-def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
+def _folds(place: Path, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
     """(name, training, validation, test data) of each fold of partitions or a folder."""
     if args.cluster is not None:
-        with common.cluster_of(args) as client:
+        with common.cluster_of(args.cluster) as client:
             yield from _folds_of(common.read_graded(args.folds, args, client=client), args)
         return
     from truerank.io.letor.folds import fold_files, fold_folders
@@ -247,21 +250,21 @@ def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, An
         yield name, train, valid, test
 
 
-def _folds_of(data: truerank.RankingData, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
+def _folds_of(data: truerank.RankingData, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
     """The same of queries that are split here."""
     import numpy as np
 
     from truerank.data.splits import query_folds
 
-    parts = query_folds(data.n_queries, args.cv, random_state=args.seed, query_ids=data.query_ids)
+    parts = query_folds(data.n_queries, n_folds(args), random_state=args.seed, query_ids=data.query_ids)
     for k, test in enumerate(parts):
         valid = parts[k - 1]
         train = np.setdiff1d(np.arange(data.n_queries), np.concatenate([test, valid]))
         yield f"{k + 1}", data.take_queries(train), data.take_queries(valid), data.take_queries(test)
 
 
-def settle_cv(args: argparse.Namespace) -> None:
-    """Set the default of five folds; a folder has folds of its own."""
+def n_folds(args: options.Folds) -> int:
+    """Return the number of folds, five by default; a folder has folds of its own."""
     if Path(args.folds).is_dir():
         common.refuse_idle(args, ["cv"], f"divides one file into folds, and {args.folds} is a folder of folds")
-    args.cv = 5 if args.cv is None else args.cv
+    return 5 if args.cv is None else args.cv

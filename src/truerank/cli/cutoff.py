@@ -7,51 +7,54 @@ scores come from MODEL and DATA, from --scores and --data, or from --runs.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import truerank
 from truerank.calibration import QUERY_SCORES
 from truerank.cli import common, options
+from truerank.cli.parser import Output, OutputFile, argument, only, option, refuse
 from truerank.cli.systems import about_training
 from truerank.core.printing import table
 
 FIT = ("loss", "at_most", "confidence", "query_score", "rel", "random_state")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("action", "task, see above", choices=("fit", "apply"))
-    add("files [FILE …]", "apply: first the file that fit wrote; then MODEL DATA")
-    add("--scores FILE", "scores of the rows of --data, one on each line")
-    add("--data FILE", "documents of --scores")
-    add("--runs RUN …", "TREC runs; the first ranks, and the agreement of the others is a score of a query")
-    add("--qrels QRELS", "judgements of --runs, in any format that `truerank convert` reads", to="runs")
-    options.share(parser, "grades", "aggregate", to="qrels")
-    add(
-        "--loss NAME",
+class Arguments(options.Columns, options.Judged, options.Training, options.Json):
+    action: str = argument("task, see above", choices=("fit", "apply"))
+    files: list[str] = argument("apply: first the file that fit wrote; then MODEL DATA", "[FILE …]")
+    scores: str | None = option("scores of the rows of --data, one on each line", "FILE")
+    data: str | None = option("documents of --scores", "FILE")
+    runs: list[str] | None = option(
+        "TREC runs; the first ranks, and the agreement of the others is a score of a query", "RUN …"
+    )
+    qrels: str | None = option("judgements of --runs, in any format that `truerank convert` reads", "QRELS", to="runs")
+    loss: str | None = option(
         "to decide when to answer: no-relevant@K, irrelevant@K or 1-MEASURE; to decide how many documents to show: "
         "missed-relevant, no-relevant-shown or irrelevant-shown, for all queries with -overall (default: "
         "no-relevant@3)",
+        "NAME",
     )
-    add("--at-most A", "bound on the loss (default: 0.1)", type=float)
-    add(
-        "--confidence C",
-        "probability of keeping the bound (default: 0.9; none for missed-relevant…, no-relevant-shown…)",
-        type=float,
+    at_most: float | None = option("bound on the loss (default: 0.1)", "A")
+    confidence: float | None = option(
+        "probability of keeping the bound (default: 0.9; none for missed-relevant…, no-relevant-shown…)", "C"
     )
-    add("--query-score", "score that decides which queries are answered (default: mean-top)", choices=QUERY_SCORES)
-    add("--rel G", "lowest relevant grade (default: 1)", type=float)
-    add("--seed N", "random seed (default: 0)", type=int, dest="random_state")
-    text = "fit: output file of the cutoff; apply: of the lines (default: stdout)"
-    add("-o --output FILE", text, writes=lambda args: options.OutputFile if args.action == "fit" else options.Output)
-    options.share(parser, "training", "json")
-    options.add_data_options(parser)
-    why = "belongs to fit, which stores it in the file"
-    options.refuse(parser, " ".join([*FIT, "qrels"]), "action=apply", why)
+    query_score: str | None = option(
+        "score that decides which queries are answered (default: mean-top)", choices=QUERY_SCORES
+    )
+    rel: float | None = option("lowest relevant grade (default: 1)", "G")
+    random_state: int | None = option("random seed (default: 0)", "N", names="--seed")
+    output: str | None = option(
+        "fit: output file of the cutoff; apply: of the lines (default: stdout)",
+        "FILE",
+        writes=lambda args: OutputFile if args.action == "fit" else Output,
+    )
+    RULES = (
+        only("grades aggregate", "qrels"),
+        refuse(" ".join([*FIT, "qrels"]), "action=apply", "belongs to fit, which stores it in the file"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Fit a cutoff, or apply one."""
     from truerank.calibration.query_losses import parse_loss
 
@@ -89,7 +92,7 @@ def load_cutoff(path: str) -> truerank.Cutoff:
     return cutoff
 
 
-def _apply(args: argparse.Namespace) -> int:
+def _apply(args: Arguments) -> int:
     if not args.files:
         raise common.UsageError("name the file that `truerank cutoff fit` wrote")
     cutoff = load_cutoff(args.files[0])
@@ -99,13 +102,13 @@ def _apply(args: argparse.Namespace) -> int:
     drift = cutoff.check(scores, qid=qid)
     what = "answered" if cutoff.kind_ == "answer" else "shown"
     report = {"queries": len(names), what: dict(zip(names, found)), "moved": drift.moved, "p": drift.p}
-    common.show_lines(args, report, (f"{name} {value}\n" for name, value in zip(names, found)))
+    common.show_lines(args, args.output, report, (f"{name} {value}\n" for name, value in zip(names, found)))
     if not args.json:
         common.note(f"{sum(v > 0 for v in found)} of {len(names)} queries answered; promise: {cutoff.summary()}")
     return 0
 
 
-def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
+def _lists(args: Arguments, files: list[str]) -> tuple[Any, Any, Any]:
     """Scores (n,) or (n, r), grades (None in apply) and query of each row."""
     from truerank.experiments.systems import read_stated
 
@@ -121,14 +124,15 @@ def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
         data = truerank.join_runs(runs, qrels, missing="nan").data
         ranked = data.X[:, 0] == data.X[:, 0]  # documents that only the other runs hold are not ranked
         return data.X[ranked], None if data.y is None else data.y[ranked], data.qid[ranked]
-    model = common.load_ranker(files[0]) if files else None
     read = common.read_graded if graded else common.read_data
-    data = read(files[1] if files else args.data, args, like=model, features=model is not None)
-    if model is None:
+    if args.scores is not None and args.data is not None:
+        data = read(args.data, args, features=False)
         scores = read_stated(args.scores, data)
     else:
+        model = common.load_ranker(files[0])
+        data = read(files[1], args, like=model)
         if graded:
-            seen = about_training(args, {files[0]: model}, data)
+            seen = about_training(args.training_queries, {files[0]: model}, data)
             data = data.take_queries(seen.keep.nonzero()[0])
         calibrated = isinstance(model, truerank.CalibratedRanker)
         scores = model.predict_proba(data)[:, 1] if calibrated else model.predict(data)

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import Output, argument, only, option, positive, refuse
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("calibrated CALIBRATED", "a model that `truerank calibrate` wrote")
-    add("data [DATA]", "documents to decide on (for a calibrated ranker)")
-    add("--scores FILE", "one score on each line (for a model calibrated from --scores)")
-    add("--cost-fp C", "cost of taking a document that is not relevant (default: 1)", type=float)
-    add("--cost-fn C", "cost of leaving a relevant document out (default: 1)", type=float)
-    add("--cost-tp C", "cost of taking a relevant document; a gain is negative (default: 0)", type=float)
-    add("--cost-tn C", "cost of leaving out a document that is not relevant (default: 0)", type=float)
-    add("--cost-abstain C", "cost of not deciding (default: never abstain)", type=float)
-    add("--top K", "print the expected number of relevant documents in the top K instead", type=options.positive)
-    add("-o --output FILE", "output file of the lines (default: stdout)", type=options.Output)
-    options.share(parser, "training")
-    options.add_data_options(parser, to="data", why="belongs to DATA, and only scores are read")
-    options.share(parser, "json")
-    own = "cost_fp cost_fn cost_tp cost_tn cost_abstain"
-    options.refuse(parser, own, "top", "has no effect with --top, which makes no decisions")
+class Arguments(options.Columns, options.Training, options.Json):
+    calibrated: str = argument("a model that `truerank calibrate` wrote", "CALIBRATED")
+    data: str | None = argument("documents to decide on (for a calibrated ranker)", "[DATA]")
+    scores: str | None = option("one score on each line (for a model calibrated from --scores)", "FILE")
+    cost_fp: float | None = option("cost of taking a document that is not relevant (default: 1)", "C")
+    cost_fn: float | None = option("cost of leaving a relevant document out (default: 1)", "C")
+    cost_tp: float | None = option("cost of taking a relevant document; a gain is negative (default: 0)", "C")
+    cost_tn: float | None = option("cost of leaving out a document that is not relevant (default: 0)", "C")
+    cost_abstain: float | None = option("cost of not deciding (default: never abstain)", "C")
+    top: int | None = option("print the expected number of relevant documents in the top K instead", "K", type=positive)
+    output: Output | None = option("output file of the lines (default: stdout)", "FILE")
+    RULES = (
+        only(options.Columns, "data", "belongs to DATA, and only scores are read"),
+        refuse(
+            "cost_fp cost_fn cost_tp cost_tn cost_abstain", "top", "has no effect with --top, which makes no decisions"
+        ),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Write one line for each row, in their order: P(relevant), then 1 (take), 0 (leave) or -1 (abstain)."""
     from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         by_query = dict(zip(map(str, queries), expected.tolist()))
         mean = None if seen.get("withheld") else float(expected.mean())
         report = {"top": args.top, "queries": len(by_query), "mean": mean, "expected_relevant": by_query} | seen
-        return common.show_lines(args, report, (f"{name} {value!r}\n" for name, value in by_query.items()))
+        return common.show_lines(args, args.output, report, (f"{name} {value!r}\n" for name, value in by_query.items()))
     decisions = decide(probabilities, cost_abstain=args.cost_abstain, **costs)
     table = expected_costs(probabilities, **costs)
     abstain = 0.0 if args.cost_abstain is None else args.cost_abstain
@@ -54,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
     counts = {name: int((decisions == value).sum()) for name, value in (("take", 1), ("leave", 0), ("abstain", -1))}
     report = {"rows": len(decisions), "threshold": threshold, "decisions": counts, "expected_cost": cost}
     report |= seen | {"probabilities": probabilities.tolist(), "decided": decisions.tolist()}
-    common.show_lines(args, report, (f"{p!r} {d}\n" for p, d in zip(probabilities.tolist(), decisions.tolist())))
+    common.show_lines(
+        args, args.output, report, (f"{p!r} {d}\n" for p, d in zip(probabilities.tolist(), decisions.tolist()))
+    )
     if not args.json:
         common.note(
             f"threshold {threshold:.4f}; take {counts['take']}, leave {counts['leave']}, abstain {counts['abstain']}; "
@@ -63,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, Any]]:
+def _probabilities(args: Arguments) -> tuple[Any, Any, Any, dict[str, Any]]:
     """P(relevant) and score of each row in the file's order, the data or None, and the result of `_seen`."""
     from truerank.calibration.base import Calibrator
     from truerank.io.scores import read_scores
@@ -84,7 +86,7 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
     return model.predict_proba(scores)[:, 1], scores, data, {}
 
 
-def _seen(args: argparse.Namespace, model: truerank.CalibratedRanker, data: truerank.RankingData) -> dict[str, Any]:
+def _seen(args: Arguments, model: truerank.CalibratedRanker, data: truerank.RankingData) -> dict[str, Any]:
     """The queries that trained or calibrated the model, and whether values are withheld, for JSON; prints a note."""
     found = truerank.training_queries(model, data)
     withheld = bool(found.recognised) and args.training_queries != "keep"

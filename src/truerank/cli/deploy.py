@@ -2,69 +2,84 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from typing import TYPE_CHECKING, Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import OutputFile, OutputFolder, argument, only, option, positive, refuse, within
 from truerank.core.files import atomic_write, read_text
 
 if TYPE_CHECKING:
     from truerank.io.feature_sets import FeatureSet
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("model MODEL", "a model that `truerank train` or `truerank import` wrote")
-    add(
-        "--engine URL",
+class Arguments(options.Reading, options.Statistics, options.Json):
+    model: str = argument("a model that `truerank train` or `truerank import` wrote", "MODEL")
+    engine: str = option(
         "address of OpenSearch or Elasticsearch, or of a Solr collection; credentials are read from "
         "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY",
-        required=True,
+        "URL",
     )
-    text = "stored script, LTR plugin or Solr's model store (default: solr if the address has /solr/; with --features "
-    text += "ltr if the engine has the plugin; else painless)"
-    add("--kind", text, choices=("painless", "ltr", "solr"))
-    add("--name N", "name of the model in the engine", required=True)
-    text = "the engine's names of the columns, one on each line"
-    add("--feature-names FILE", text)
-    add("--timeout S", "seconds for each request (default: 30)", default=30.0)
-    text = "features of `truerank features` (JSON), which are stored in the engine if it lacks them"
-    add("--features FILE", text, dest="definitions")
-    add("--feature-set NAME", "feature set of the LTR plugin, or feature store of Solr (default: that of --features)")
-    options.share(parser, "statistics")
-    add("--certify DATA", "rows as the engine logs them: refuse a model whose float32 scores rank them otherwise")
-    add("--replace", "overwrite a model of this name, and keep the old one in a file")
-    add("--params FILE", "output file of the script's parameters, for requests", type=options.OutputFile)
-    group = parser.add_argument_group("verification")
-    add = options.adder(group)
-    add("--verify", "after the deployment, rerank test queries, and compare orders and scores with the model")
-    add("--verify-only", "verify a model that was deployed before")
-    add = options.adder(group, to="verify verify_only", why="belongs to --verify")
-    add("--queries Q", "queries, as for `truerank text search`, or judgements")
-    add(
-        "--requests FILE",
+    kind: str | None = option(
+        "stored script, LTR plugin or Solr's model store (default: solr if the address has /solr/; with --features "
+        "ltr if the engine has the plugin; else painless)",
+        choices=("painless", "ltr", "solr"),
+    )
+    name: str = option("name of the model in the engine", "N")
+    feature_names: str | None = option("the engine's names of the columns, one on each line", "FILE")
+    timeout: float = option("seconds for each request (default: 30)", "S", default=30.0)
+    definitions: str | None = option(
+        "features of `truerank features` (JSON), which are stored in the engine if it lacks them",
+        "FILE",
+        names="--features",
+    )
+    feature_set: str | None = option(
+        "feature set of the LTR plugin, or feature store of Solr (default: that of --features)", "NAME"
+    )
+    certify: str | None = option(
+        "rows as the engine logs them: refuse a model whose float32 scores rank them otherwise", "DATA"
+    )
+    replace: bool = option("overwrite a model of this name, and keep the old one in a file")
+    params: OutputFile | None = option("output file of the script's parameters, for requests", "FILE")
+    verified = within("verification")
+    verify: bool = verified("after the deployment, rerank test queries, and compare orders and scores with the model")
+    verify_only: bool = verified("verify a model that was deployed before")
+    verified = within("verification", to="verify verify_only", why="belongs to --verify")
+    queries: str | None = verified("queries, as for `truerank text search`, or judgements", "Q")
+    requests: str | None = verified(
         'JSON {"base": query, "features": {name: query}} with {{query}} in place of the text; for the LTR plugin '
         '{"base": query, "params": {name: text}}, for Solr {"base": {"q": ...}, "efi": {name: text}, "store": feature '
         "store} (default: those of --features)",
+        "FILE",
     )
-    add("--index NAME", "index to search (default: that of --features; for Solr, the address names it)")
-    add("--key FIELD", "keyword field that identifies a document (default: id, or that of --features, else _id)")
-    why = "belongs to --verify-only; after a deployment the factor is known"
-    text = "with --verify-only: factor of the scores that deploy printed (default: 1)"
-    add("--times X", text, type=float, to="verify_only", why=why)
-    add("--tolerance T", "accepted difference of scores, divided by the largest score (default: 1e-05)", type=float)
-    text = "write the rankings without and with the model as runs, for `truerank judge plan`"
-    add("--runs FOLDER", text, type=options.OutputFolder)
-    add("--window N", "documents to rerank (default: 200)", type=options.positive)
-    options.add_data_options(parser, columns=False, to="certify", why="belongs to rows that are read: give --certify")
-    options.share(parser, "json")
-    options.refuse(parser, "verify feature_set certify replace params statistics", "verify_only")
+    index: str | None = verified(
+        "index to search (default: that of --features; for Solr, the address names it)", "NAME"
+    )
+    key: str | None = verified(
+        "keyword field that identifies a document (default: id, or that of --features, else _id)", "FIELD"
+    )
+    times: float | None = verified(
+        "with --verify-only: factor of the scores that deploy printed (default: 1)",
+        "X",
+        to="verify_only",
+        why="belongs to --verify-only; after a deployment the factor is known",
+    )
+    tolerance: float | None = verified(
+        "accepted difference of scores, divided by the largest score (default: 1e-05)", "T"
+    )
+    runs: OutputFolder | None = verified(
+        "write the rankings without and with the model as runs, for `truerank judge plan`", "FOLDER"
+    )
+    window: int | None = verified("documents to rerank (default: 200)", "N", type=positive)
+    RULES = (
+        only(options.Reading, "certify", "belongs to rows that are read: give --certify"),
+        refuse("verify feature_set certify replace params statistics", "verify_only"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Deploy the model, and print a summary."""
     from truerank.export.deployment import deploy, kind_of
     from truerank.io.engine import Engine
@@ -72,8 +87,11 @@ def run(args: argparse.Namespace) -> int:
 
     own = None if args.definitions is None else read_feature_set(args.definitions)
     asked = _check_verification(args, own) if args.verify or args.verify_only else {}
+    if asked and own is not None:
+        key = args.key or own.id or (None if own.for_solr else "_id")
+        args = args.but(index=args.index or own.index, key=key)
     if args.kind is None and own is not None and not own.for_solr and has_plugin(Engine(args.engine, args.timeout)):
-        args.kind = "ltr"
+        args = args.but(kind="ltr")
     kind = kind_of(args.kind, args.engine)
     if not args.verify_only and kind != "painless":
         common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
@@ -110,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     return _verify(args, asked, model, result["times"])
 
 
-def _check_verification(args: argparse.Namespace, own: FeatureSet | None) -> dict[str, Any]:
+def _check_verification(args: Arguments, own: FeatureSet | None) -> dict[str, Any]:
     """Read the queries and requests to verify, before anything is deployed."""
     if args.queries is None or (args.requests is None and own is None):
         raise common.UsageError("--verify needs --queries Q, and --requests FILE or --features FILE")
@@ -121,9 +139,6 @@ def _check_verification(args: argparse.Namespace, own: FeatureSet | None) -> dic
         requests = Reader(args.requests).json(read_text(args.requests))
     if not isinstance(requests, dict) or not isinstance(requests.get("features", {}), dict):
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')
-    if own is not None:
-        args.index = args.index or own.index
-        args.key = args.key or own.id or (None if own.for_solr else "_id")
     try:
         ratings = truerank.read_ratings(args.queries)
         texts = [ratings.text(query) for query in ratings.by_query()]
@@ -132,7 +147,7 @@ def _check_verification(args: argparse.Namespace, own: FeatureSet | None) -> dic
     return {"queries": requests, "texts": texts}
 
 
-def _verify(args: argparse.Namespace, asked: dict[str, Any], model: Any, times: float = 1.0) -> int:
+def _verify(args: Arguments, asked: dict[str, Any], model: Any, times: float = 1.0) -> int:
     """Print the comparison; returns 1 unless all orders agree, are informative, and scores are within tolerance."""
     from truerank.export.verification import verify
 

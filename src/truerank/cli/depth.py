@@ -7,38 +7,37 @@ full depth.
 
 from __future__ import annotations
 
-import argparse
-
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import argument, option, positive, refuse
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("first FIRST", "run of the first stage")
-    add("reranked RERANKED", "run of the reranker: its scores of documents of the first stage")
-    add("--qrels FILE", "judgements in any format that `truerank convert` reads", required=True)
-    options.share(parser, "grades", "aggregate")
-    add("--measure NAME", "measure of the quality", default="nDCG@10")
-    add("--margin D", "largest loss that does not matter, in the unit of the measure", default=0.01)
-    add("--depths N …", "depths (default: 5 10 20 50 100 200 500 1000 below the full depth)", type=options.positive)
-    add("--cost C", "cost of a reranked document", default=1.0)
-    add("--fixed-cost C", "cost of a query that is reranked, besides its documents", default=0.0)
-    add("--measured-costs DEPTH=C …", "measured cost of a query at each depth", default=[])
-    options.add_convention(parser, "trec")
-    options.share(parser, "seed", "json")
-    options.refuse(parser, "depths", "measured_costs", "are those of --measured-costs")
+class Arguments(options.Judged, options.Seed, options.Json):
+    first: str = argument("run of the first stage", "FIRST")
+    reranked: str = argument("run of the reranker: its scores of documents of the first stage", "RERANKED")
+    qrels: str = option("judgements in any format that `truerank convert` reads", "FILE")
+    measure: str = option("measure of the quality", "NAME", default="nDCG@10")
+    margin: float = option("largest loss that does not matter, in the unit of the measure", "D", default=0.01)
+    depths: list[int] | None = option(
+        "depths (default: 5 10 20 50 100 200 500 1000 below the full depth)", "N …", type=positive
+    )
+    cost: float = option("cost of a reranked document", "C", default=1.0)
+    fixed_cost: float = option("cost of a query that is reranked, besides its documents", "C", default=0.0)
+    measured_costs: list[str] = option("measured cost of a query at each depth", "DEPTH=C …")
+    convention: options.Convention = options.convention("trec")
+    RULES = (refuse("depths", "measured_costs", "are those of --measured-costs"),)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Print the table."""
-    depths, cost = args.depths or None, args.cost
+    depths = args.depths or None
+    cost: float | dict[int, float] = args.cost
     if args.measured_costs:
         try:
             cost = {int(depth): float(own) for depth, _, own in (pair.partition("=") for pair in args.measured_costs)}
         except ValueError:
             raise common.UsageError(f"--measured-costs must be DEPTH=C, got {' '.join(args.measured_costs)}") from None
-        depths = list(cost)
+        depths = [*cost]
     runs = common.read_runs(args, [args.first, args.reranked])
     first, reranked = runs.values()
     found = truerank.reranking_depth(

@@ -14,28 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.cli.parser import argument, is_given, option, refuse, wording_of
 from truerank.core.errors import DataFileError, alternatives
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("data DATA …", "LETOR files, tables, folders of folds, or -; with --cluster patterns")
-    add("--scores FILE", "scores of the rows of a single DATA file, one on each line, to report ties")
-    options.share(parser, "grades", "aggregate")
-    options.add_data_options(parser, categorical=True)
-    options.share(parser, "cluster", "out-of-core", "json")
-    options.refuse(parser, "scores categorical", "cluster")
+class Arguments(options.Categorical, options.Judged, options.Clustered, options.Json):
+    data: list[str] = argument("LETOR files, tables, folders of folds, or -; with --cluster patterns", "DATA …")
+    scores: str | None = option("scores of the rows of a single DATA file, one on each line, to report ties", "FILE")
+    RULES = (refuse("scores categorical", "cluster"),)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Describe each file, and what files share that should share nothing."""
-    with common.cluster_of(args) as client:
+    with common.cluster_of(args.cluster) as client:
         return _describe(args, client)
 
 
-def _describe(args: argparse.Namespace, client: Any) -> int:
+def _describe(args: Arguments, client: Any) -> int:
     from truerank.data.checkup import fold_scales, shared_queries
     from truerank.data.remarks import Remark
 
@@ -71,7 +68,7 @@ def _describe(args: argparse.Namespace, client: Any) -> int:
     return 0
 
 
-def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
+def _examined(path: str, args: Arguments, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
     """Describe one file: its data, rows of each grade, findings, and the spread of each feature."""
     from truerank.data.checkup import examine, ranks_as_scores, scored, spreads
     from truerank.data.remarks import RemarkWarning
@@ -95,7 +92,7 @@ def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, di
     return data, _grades(grades_alone), found, {} if on_cluster else spreads(data)
 
 
-def _read(path: str, args: argparse.Namespace) -> Any:
+def _read(path: str, args: Arguments) -> Any:
     """One file. Options that the columns of a table need are found, used and printed."""
     if not common.table_kind(path):
         return common.read_data(path, args)
@@ -108,7 +105,7 @@ def _read(path: str, args: argparse.Namespace) -> Any:
     return data
 
 
-def read_as_found(path: str, args: argparse.Namespace, *, trains: bool = True) -> tuple[Any, list[str]]:
+def read_as_found(path: str, args: options.Reading, *, trains: bool = True) -> tuple[Any, list[str]]:
     """The data of a table, and the options that its columns need to be read.
 
     If they are not to train a ranker, grades are not required, and categories are left out, too.
@@ -122,17 +119,18 @@ def read_as_found(path: str, args: argparse.Namespace, *, trains: bool = True) -
         if not trains and (texts := solution.pop("categories", [])):
             solution["exclude"] = [*solution.get("exclude", ()), *texts]
         parser = argparse.ArgumentParser()
-        options.add_data_options(parser, categorical=True)
-        wording = options.wording_of(parser)
+        options.Categorical.configure(parser)
+        wording = wording_of(parser)
         words = shlex.split(" ".join(str(wording.argument(name, value)) for name, value in solution.items()))
-        own = parser.parse_args(words, argparse.Namespace(**vars(args)))
+        asked = vars(parser.parse_args(words))
+        own = args.but(**{name: value for name, value in asked.items() if is_given(value)})
         try:
             return common.read_data(path, own), words
         except DataFileError:  # nothing would be left: the first message is clearer
             raise error from error.__cause__
 
 
-def _show(files: list[dict[str, Any]], findings: list[Any], args: argparse.Namespace) -> None:
+def _show(files: list[dict[str, Any]], findings: list[Any], args: Arguments) -> None:
     """The files and what was found, as a table and lines, or as one JSON object."""
     from truerank.data.remarks import CODES, in_order
 

@@ -9,7 +9,6 @@ stores the same features in the engine.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shlex
@@ -17,8 +16,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from truerank.cli import common, options
-from truerank.cli.features import MAPS, mapped, queries_of, written
+from truerank.cli import common
+from truerank.cli.features import MAPS, Writing, mapped, queries_of, written
+from truerank.cli.parser import OutputFile, only, option, refuse
 from truerank.core.files import atomic_write
 
 if TYPE_CHECKING:
@@ -26,33 +26,40 @@ if TYPE_CHECKING:
     from truerank.io.feature_sets import FeatureSet
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    text = "address of OpenSearch or Elasticsearch, or of a Solr collection; credentials as for `truerank deploy`"
-    add("--engine URL", text, required=True)
-    add("--index NAME", "index of the documents (for Solr, the address names it)")
-    add("--qrels FILE", "judgements in any format")
-    options.share(parser, "grades", "aggregate", to="qrels")
-    text = "features to compute: JSON, as this command or `GET _ltr/_featureset/NAME` writes"
-    add("--features FILE", text, dest="definitions", to="qrels")
-    text = "feature set of the LTR plugin or store of Solr: the features to compute, or the name of new ones"
-    add("--feature-set NAME", text)
-    add(
-        "--put",
+class Arguments(Writing):
+    engine: str = option(
+        "address of OpenSearch or Elasticsearch, or of a Solr collection; credentials as for `truerank deploy`", "URL"
+    )
+    index: str | None = option("index of the documents (for Solr, the address names it)", "NAME")
+    qrels: str | None = option("judgements in any format", "FILE")
+    definitions: str | None = option(
+        "features to compute: JSON, as this command or `GET _ltr/_featureset/NAME` writes",
+        "FILE",
+        names="--features",
+        to="qrels",
+    )
+    feature_set: str | None = option(
+        "feature set of the LTR plugin or store of Solr: the features to compute, or the name of new ones", "NAME"
+    )
+    put: bool = option(
         "store the features in the LTR plugin or in Solr, if it lacks them",
         to="definitions",
         why="belongs to --features",
     )
-    add("--key FIELD", "field of the document ids (default: _id, in Solr id)")
-    add("--queries Q", "texts of the queries, as for `truerank text search` (default: those in --qrels)", to="qrels")
-    options.share(parser, "query-field", to="queries")
-    add("--per-query", "scale every column within its query", choices=tuple(MAPS), to="qrels")
-    add("-o --output OUT", "output file: features (JSON), or rows", type=options.OutputFile, required=True)
-    options.share(parser, "json")
-    options.refuse(parser, "definitions", "feature_set")
+    key: str | None = option("field of the document ids (default: _id, in Solr id)", "FIELD")
+    queries: str | None = option(
+        "texts of the queries, as for `truerank text search` (default: those in --qrels)", "Q", to="qrels"
+    )
+    per_query: str | None = option("scale every column within its query", choices=tuple(MAPS), to="qrels")
+    output: OutputFile = option("output file: features (JSON), or rows", "OUT")
+    RULES = (
+        only("grades aggregate", "qrels"),
+        only("query_field", "queries"),
+        refuse("definitions", "feature_set"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Make features, or compute them."""
     from truerank.io.engine import Engine
 
@@ -66,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     return _collected(args, engine, own)
 
 
-def _proposed(args: argparse.Namespace, engine: Engine, solr: bool) -> int:
+def _proposed(args: Arguments, engine: Engine, solr: bool) -> int:
     """Write features that are made of the index."""
     from truerank.io.feature_sets import made_of_index
 
@@ -85,22 +92,26 @@ def _proposed(args: argparse.Namespace, engine: Engine, solr: bool) -> int:
     return common.show(args, own.as_json() | {"left_out": skipped}, text)
 
 
-def read_features(args: argparse.Namespace, engine: Engine, solr: bool) -> FeatureSet:
+def read_features(args: Arguments, engine: Engine, solr: bool) -> FeatureSet:
     """The features of `--features` or `--feature-set`, with `--index` and `--key`."""
     from truerank.io.feature_sets import read_feature_set, stored_set
 
-    if args.definitions is None and args.feature_set is None:
+    own: FeatureSet | None
+    if args.definitions is not None:
+        own = read_feature_set(args.definitions)
+    elif args.feature_set is not None:
+        own = stored_set(engine, args.feature_set, solr=solr)
+    else:
         raise common.UsageError(
             "name the features to compute: --features FILE, or --feature-set NAME of the engine. Without --qrels, this "
             "command makes a starting set from the index"
         )
-    own = read_feature_set(args.definitions) if args.definitions else stored_set(engine, args.feature_set, solr=solr)
     if own is None:
         raise common.InvalidInputError(f"{engine.url}: the engine has no feature set {args.feature_set!r}")
     return replace(own, index=args.index or own.index, id=args.key or own.id, name=args.feature_set or own.name)
 
 
-def _collected(args: argparse.Namespace, engine: Engine, own: FeatureSet) -> int:
+def _collected(args: Arguments, engine: Engine, own: FeatureSet) -> int:
     """Compute the features of all judged pairs; stored answers are not requested again."""
     from truerank.io.engine_features import engine_features
     from truerank.io.feature_sets import agreed

@@ -2,64 +2,62 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import only, option, refuse
 from truerank.cli.reproduce import record
-from truerank.cli.systems import experiment_of, settle_systems
+from truerank.cli.systems import experiment_of, named_systems
 from truerank.measures.conventions import titled
 
 if TYPE_CHECKING:
     from truerank.experiments.experiment import Experiment
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    options.add_system_options(parser, "; one of them")
-    add = options.adder(parser)
-    add("--measures NAME …", 'measures (default: "AP nDCG@10")', default=["AP nDCG@10"])
-    add("--explain QUERY", "with --qrels: explain the value of one query, rank by rank")
-    add("--every-convention", "print the values under every convention")
-    add("--per-query", "also print the value of each query")
-    options.share(parser, "collapse", to="qrels")
-    options.share(parser, "topics", "training", "cluster", "out-of-core", "json", "record")
-    options.add_convention(parser)
-    options.add_data_options(parser, to="data", why="belongs to --data")
-    options.refuse(parser, "convention per_query record", "every_convention")
-    options.refuse(parser, "every_convention per_query record", "explain")
-    options.refuse(parser, "explain", "data", "needs --qrels FILE and a run")
+class Arguments(options.Compared, options.Columns, options.Collapse, options.Clustered, options.Json, options.Record):
+    measures: list[str] = option('measures (default: "AP nDCG@10")', "NAME …", default=["AP nDCG@10"])
+    explain: str | None = option("with --qrels: explain the value of one query, rank by rank", "QUERY")
+    every_convention: bool = option("print the values under every convention")
+    per_query: bool = option("also print the value of each query")
+    convention: options.Convention | None = options.convention()
+    RULES = (
+        only("collapse", "qrels"),
+        only("features exclude", "data", "belongs to --data"),
+        refuse("convention per_query record", "every_convention"),
+        refuse("every_convention per_query record", "explain"),
+        refuse("explain", "data", "needs --qrels FILE and a run"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Evaluate, and print convention, empty queries, missing topics and ties with the values."""
     from truerank.data.provenance import UNRECOGNISED
     from truerank.measures import parse_measures
     from truerank.measures.coverage import exceptions
 
-    settle_systems(args)
-    if len(args.files) > 1:
+    named = named_systems(args)
+    if len(named.files) > 1:
         raise common.UsageError(
-            f"evaluate accepts one system, but got {len(args.files)}: {', '.join(args.files)}. Use `truerank compare` "
-            "for several"
+            f"evaluate accepts one system, but got {len(named.files)}: {', '.join(named.files)}. Use `truerank "
+            "compare` for several"
         )
-    if not args.files:
+    if not named.files:
         raise common.UsageError(f"name what to evaluate: {'a run' if args.data is None else 'MODEL or --scores FILE'}")
-    if not args.models and args.data is not None:
+    if not named.models and args.data is not None:
         common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model. Name a model")
-    default = common.settle_convention(args)
     names = " ".join(args.measures)
-    measures = parse_measures(names, args.convention)  # misspelt names fail before any file is read
-    if args.cluster is not None and not args.models:
+    measures = parse_measures(names, named.convention)  # misspelt names fail before any file is read
+    if args.cluster is not None and not named.models:
         raise common.UsageError("--cluster goes with MODEL --data PATTERN")
     if args.explain is not None:
         explained = [
-            truerank.explain_measure(common.judgements_of(args), args.runs[0], m, query=args.explain)
+            truerank.explain_measure(common.judgements_of(args), named.runs[0], m, query=args.explain)
             for m in measures.values()
         ]
         report = {"explained": [one.to_dict() for one in explained]}
         return common.show(args, report, "\n\n".join(map(str, explained)))
-    experiment = experiment_of(args, names)
+    experiment = experiment_of(args, named, args.measures)
     seen, coverage = experiment.training, experiment.coverage
     if args.every_convention:
         return _every_convention(args, names, experiment)
@@ -71,13 +69,13 @@ def run(args: argparse.Namespace) -> int:
     about = [] if seen is None else [seen.text]
     about += [] if coverage is None else [f"{coverage}{exceptions(experiment.measures, args.topics)}"]
     print("\n\n".join([result.summary, *about]) + "\n")
-    _print(report, result, args.per_query, default)
+    _print(report, result, args.per_query, named.about_convention)
     if seen is None:
         print(UNRECOGNISED)
     return 0
 
 
-def _every_convention(args: argparse.Namespace, names: str, experiment: Experiment) -> int:
+def _every_convention(args: Arguments, names: str, experiment: Experiment) -> int:
     from truerank.measures import parse_measures
     from truerank.measures.conventions import CONVENTIONS
 

@@ -6,59 +6,67 @@ in the model, and the loss of the measure when the feature is shuffled within qu
 
 from __future__ import annotations
 
-import argparse
 from types import SimpleNamespace
 from typing import Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import argument, option, positive, refuse
 from truerank.cli.systems import about_training
 
 MOST = 12  # features that are listed
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("model MODEL", "a model that `truerank train` wrote")
-    add("data DATA", "a LETOR file (.gz .xz .zst), a table, or -")
-    add("--query Q", "name of the query")
-    of_query = {"to": "query", "why": "is a document of a query; name it with --query"}
-    add("--above A", "the document that ranks higher (default: the first one)", **of_query)
-    text = "the document that ranks lower (default: the first one below A with a higher grade, else the next)"
-    add("--below B", text, **of_query)
-    add("--train FILE", "judged rows, to train the ranker again without each feature (without --query)")
-    add("--measure NAME", "measure of the loss (default: the measure of the ranker, or nDCG@10)")
-    add("--most N", "number of features to list (default: 12)", type=options.positive)
-    options.share(parser, "training", "json")
-    options.add_convention(parser, shown="ranklib")
-    options.add_data_options(parser)
-    options.refuse(parser, "train training_queries", "query", "has no effect with --query. Leave --query out")
-    options.refuse(parser, "most", "json", "has no effect with --json, which prints all features")
+class Arguments(options.Columns, options.Training, options.Json):
+    model: str = argument("a model that `truerank train` wrote", "MODEL")
+    data: str = argument("a LETOR file (.gz .xz .zst), a table, or -", "DATA")
+    query: str | None = option("name of the query", "Q")
+    above: str | None = option(
+        "the document that ranks higher (default: the first one)",
+        "A",
+        to="query",
+        why="is a document of a query; name it with --query",
+    )
+    below: str | None = option(
+        "the document that ranks lower (default: the first one below A with a higher grade, else the next)",
+        "B",
+        to="query",
+        why="is a document of a query; name it with --query",
+    )
+    train: str | None = option("judged rows, to train the ranker again without each feature (without --query)", "FILE")
+    measure: str | None = option("measure of the loss (default: the measure of the ranker, or nDCG@10)", "NAME")
+    most: int | None = option("number of features to list (default: 12)", "N", type=positive)
+    convention: options.Convention | None = options.convention(shown="ranklib")
+    RULES = (
+        refuse("train training_queries", "query", "has no effect with --query. Leave --query out"),
+        refuse("most", "json", "has no effect with --json, which prints all features"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Print the contributions; rows without document ids are named by their number in the file, from 1."""
     from truerank.experiments.policy import about_data
 
-    args.most, args.convention = args.most or MOST, args.convention or "ranklib"
+    convention, most = args.convention or "ranklib", args.most or MOST
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, like=model)
-    common.remark(args, args.data, about_data(data, args.convention))
+    common.remark(args, args.data, about_data(data, convention))
     if args.query is None:
-        _features(args, model, data)
+        _features(args, model, data, convention, most)
         return 0
     if not args.json:
         print(f"{args.model}: {truerank.training_queries(model, data)}\n")
-    above, below = args.above, args.below
+    above: str | int | None = args.above
+    below: str | int | None = args.below
     if data.doc_ids is None:
-        above, below = (_row(name) for name in (above, below))
+        above, below = (_row(name) for name in (args.above, args.below))
     result = truerank.explain(
-        model, data, query=args.query, above=above, below=below, measure=args.measure, convention=args.convention
+        model, data, query=args.query, above=above, below=below, measure=args.measure, convention=convention
     )
-    return common.show(args, result.to_dict(), result.to_text(args.most))
+    return common.show(args, result.to_dict(), result.to_text(most))
 
 
-def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
+def _features(args: Arguments, model: Any, data: Any, convention: str, most: int) -> None:
     """Print the weight of each feature in the model, and the loss of the measure without it."""
     from truerank.rankers.own_importance import own_importance
 
@@ -68,11 +76,11 @@ def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
         names = getattr(model, "feature_names_in_", None)
         learned = {"training_sketch_": truerank.TrainingSketch.of(train), "feature_names_in_": names}
         models[args.train] = SimpleNamespace(**learned)  # in place of the models without a feature
-    seen = about_training(args, models, data)
+    seen = about_training(args.training_queries, models, data)
     if not args.json:
         print(seen.text + "\n")
     data = seen.kept(data)
-    measured = {"measure": args.measure, "convention": args.convention}
+    measured: dict[str, Any] = {"measure": args.measure, "convention": convention}
     shuffled = truerank.permutation_importance(model, data, random_state=0, **measured)
     found = {"shuffled": shuffled}
     if args.train is not None:
@@ -95,7 +103,7 @@ def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
         header += [f"loss, {how}", "95% from", "to", "p, max-T", "noise floor"][: shown[how]]
     cells = [
         [row["feature"], row["own"], *(v for how in found for v in list(row[how].values())[: shown[how]])]
-        for row in rows[: args.most]
+        for row in rows[:most]
     ]
     print(common.table(cells, header))
     rest = len(rows) - len(cells)

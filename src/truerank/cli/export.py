@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import replace
 
 import truerank
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
+from truerank.cli.parser import OutputFile, argument, only, option, refuse
 from truerank.core.files import atomic_writes
 from truerank.export.format_table import FORMATS
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("model MODEL", "a model that `truerank train` or `truerank import` wrote")
-    add("--to FORMAT", ", ".join(FORMATS), required=True, choices=list(FORMATS))
-    add("-o --output FILE", "output file", type=options.OutputFile, required=True)
-    add("--name NAME", "name of the model, where the format has one", default="model")
-    text = "the engine's names of the columns, one on each line, in order"
-    add("--feature-names FILE", text)
-    add("--certify DATA", "verify the export on these rows (default: on generated rows)")
-    text = "value of a feature that a document lacks (default: as in programs that read the format)"
-    add("--absent", text, choices=("zero", "nan"))
-    add("--distil DATA", "export plain trees that are fitted to the model's scores of these rows")
-    options.share(parser, "statistics")
-    add("--cutoff FILE", "a cutoff on the scores of this model, which the certificate translates")
-    add("--force", "write the export even if it ranks otherwise or treats missing features otherwise")
-    add("--show-request", "print the JSON body of a search request that uses the export")
-    why = "belongs to rows that are read: give --certify or --distil"
-    options.add_data_options(parser, columns=False, to="certify distil", why=why)
-    options.share(parser, "json")
-    options.refuse(parser, "show_request", "json", "and --json both print JSON; give one")
+class Arguments(options.Reading, options.Statistics, options.Json):
+    model: str = argument("a model that `truerank train` or `truerank import` wrote", "MODEL")
+    to: str = option(", ".join(FORMATS), "FORMAT", choices=list(FORMATS))
+    output: OutputFile = option("output file", "FILE")
+    name: str = option("name of the model, where the format has one", "NAME", default="model")
+    feature_names: str | None = option("the engine's names of the columns, one on each line, in order", "FILE")
+    certify: str | None = option("verify the export on these rows (default: on generated rows)", "DATA")
+    absent: str | None = option(
+        "value of a feature that a document lacks (default: as in programs that read the format)",
+        choices=("zero", "nan"),
+    )
+    distil: str | None = option("export plain trees that are fitted to the model's scores of these rows", "DATA")
+    cutoff: str | None = option("a cutoff on the scores of this model, which the certificate translates", "FILE")
+    force: bool = option("write the export even if it ranks otherwise or treats missing features otherwise")
+    show_request: bool = option("print the JSON body of a search request that uses the export")
+    RULES = (
+        only(options.Reading, "certify distil", "belongs to rows that are read: give --certify or --distil"),
+        refuse("show_request", "json", "and --json both print JSON; give one"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Write the export, unless a rank differs, and print its certificate."""
     from truerank.export.deployment import LARGE, SMALLER, search_request
 
@@ -61,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
         what = "documents" if rule["kind"] != "answer" else "queries, in the client,"
         own = replace(own, notes=(*own.notes, f"cutoff: keep {what} with a {rule['score']} of at least "
                                   f"{rule['threshold']:.9g} in the exported scores"))  # fmt: skip
-    files = {args.output: content if isinstance(content, bytes) else content.encode()}
-    if statistics is not None:
+    files: dict[str, bytes] = {args.output: content if isinstance(content, bytes) else content.encode()}
+    if args.statistics is not None:
         files[args.statistics] = json.dumps(statistics, ensure_ascii=False, indent=1).encode()
     with atomic_writes(files, "wb") as streams:
         for stream, written in zip(streams, files.values()):

@@ -8,49 +8,65 @@ row for each candidate of a query. OUT is LETOR text, or a table with named colu
 
 from __future__ import annotations
 
-import argparse
 import os
 from typing import Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import Output, only, option, positive, refuse, within
 from truerank.cli.pipeline import families
 
 MAPS = {"percentile": "PercentileInQuery", "min-max": "MinMaxInQuery", "z-score": "ZScoreInQuery"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    source = options.adder(parser.add_mutually_exclusive_group(required=True))
-    source("--runs RUN …", "TREC runs, or folders of them")
-    source("--index DIR", "an index that `truerank text index` wrote")
-    index = options.adder(parser.add_argument_group("with --index"), to="index")
-    index("--queries Q", "queries, as for `truerank text search` (default: the texts in --qrels)")
-    options.share(parser, "query-field", to="index")
-    text = "families of features: all, papers (those of two papers), functions, xu-li, feedback, latent, "
-    text += "latent-feedback, coverage, proximity, lengths, numbers, vectors (default: all)"
-    index("--families FAMILY …", text)
-    index("--depth N", "candidates of each function (default: 1000)", type=options.positive)
-    runs = options.adder(parser.add_argument_group("with --runs"), to="runs")
-    text = "score of documents that a run lacks: nan, or its lowest score of the topic minus a margin (default: min)"
-    runs("--missing", text, choices=("min", "nan"))
-    runs("--margin X", "this margin, as a share of the run's range of scores (default: 0.05)", type=float)
-    add = options.adder(parser)
-    add("--qrels FILE", "judgements in any format (default: every grade is 0, and no topic is left out)")
-    options.share(parser, "grades", "aggregate", to="qrels")
-    text = "vectors of documents, a file for each encoder, whose similarities with the queries become columns"
-    add("--vectors FILE …", text + " (files as in `truerank text search`)")
-    add("--query-vectors FILE …", "vectors of queries, in the order of --vectors", to="vectors")
-    add("--per-query", "scale every column within its topic", choices=tuple(MAPS))
-    add("-o --output OUT", "output file (default: LETOR text on stdout)", type=options.Output, default="-")
-    options.share(parser, "json")
-    options.refuse(parser, "margin", "missing=nan", "belongs to --missing min")
-    options.refuse(parser, "json", "output=-", "prints a summary; name the file of features with -o")
+class Writing(options.QueryField, options.Judged, options.Json):
+    """Options of a command that writes features of judged documents."""
+
+    queries: str | None
+    per_query: str | None = option("scale every column within its topic", choices=tuple(MAPS))
+    output: Output
 
 
-def run(args: argparse.Namespace) -> int:
+class Arguments(Writing):
+    runs: list[str] | None = option("TREC runs, or folders of them", "RUN …")
+    index: str | None = option("an index that `truerank text index` wrote", "DIR")
+    of_index = within("with --index", to="index")
+    queries: str | None = of_index("queries, as for `truerank text search` (default: the texts in --qrels)", "Q")
+    families: list[str] | None = of_index(
+        "families of features: all, papers (those of two papers), functions, xu-li, feedback, latent, "
+        "latent-feedback, coverage, proximity, lengths, numbers, vectors (default: all)",
+        "FAMILY …",
+    )
+    depth: int | None = of_index("candidates of each function (default: 1000)", "N", type=positive)
+    of_runs = within("with --runs", to="runs")
+    missing: str | None = of_runs(
+        "score of documents that a run lacks: nan, or its lowest score of the topic minus a margin (default: min)",
+        choices=("min", "nan"),
+    )
+    margin: float | None = of_runs("this margin, as a share of the run's range of scores (default: 0.05)", "X")
+    qrels: str | None = option("judgements in any format (default: every grade is 0, and no topic is left out)", "FILE")
+    vectors: list[str] | None = option(
+        "vectors of documents, a file for each encoder, whose similarities with the queries become columns (files as "
+        "in `truerank text search`)",
+        "FILE …",
+    )
+    query_vectors: list[str] | None = option("vectors of queries, in the order of --vectors", "FILE …", to="vectors")
+    output: Output = option("output file (default: LETOR text on stdout)", "OUT", default="-")
+    RULES = (
+        refuse("runs", "index"),
+        only("query_field", "index"),
+        only("grades aggregate", "qrels"),
+        refuse("margin", "missing=nan", "belongs to --missing min"),
+        refuse("json", "output=-", "prints a summary; name the file of features with -o"),
+    )
+
+
+def run(args: Arguments) -> int:
     """Read, join, write."""
+    if args.index is not None:
+        return _of_text(args, args.index)
     if args.runs is None:
-        return _of_text(args)
+        raise common.UsageError("name what features are made of: --runs RUN …, or --index DIR")
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
     qrels = None if args.qrels is None else common.read_qrels(args)
@@ -64,11 +80,11 @@ def run(args: argparse.Namespace) -> int:
     return written(args, data, text, relevant_not_retrieved=lost)
 
 
-def _of_text(args: argparse.Namespace) -> int:
+def _of_text(args: Arguments, folder: str) -> int:
     """Features of the candidates of each query in an index."""
     if args.queries is None and args.qrels is None:
         raise common.UsageError("--index needs --queries, or --qrels whose queries are texts")
-    index = truerank.Index(args.index)
+    index = truerank.Index(folder)
     features = truerank.TextFeatures(
         families(args.families or ["all"]), scaled=False, **common.given(args, "depth")
     ).fit(index)
@@ -85,27 +101,28 @@ def _of_text(args: argparse.Namespace) -> int:
     return written(args, data)
 
 
-def queries_of(args: argparse.Namespace, qrels: Any) -> Any:
+def queries_of(args: Writing, qrels: Any) -> Any:
     """The queries of --queries, by default the texts of the judged ones."""
     from truerank.io.documents import queries_of
 
     return queries_of(qrels) if args.queries is None else truerank.read_queries(args.queries, field=args.query_field)
 
 
-def _with_vectors(data: truerank.RankingData, args: argparse.Namespace) -> truerank.RankingData:
+def _with_vectors(data: truerank.RankingData, args: Arguments) -> truerank.RankingData:
     """Add the columns of vectors, named by their files."""
     if args.vectors is None:
         return data
-    if len(args.vectors) != len(args.query_vectors or []):
-        given = f"{len(args.vectors)} and {len(args.query_vectors or [])}"
+    of_queries = args.query_vectors or []
+    if len(args.vectors) != len(of_queries):
+        given = f"{len(args.vectors)} and {len(of_queries)}"
         raise common.UsageError(f"--vectors and --query-vectors must name as many files, got {given}")
     names = [os.path.splitext(os.path.basename(path))[0] for path in args.vectors]
     if len(set(names)) < len(names):
         raise common.UsageError("two files of --vectors have the same name, which names their columns. Rename one")
-    return truerank.vector_features(data, dict(zip(names, zip(args.vectors, args.query_vectors))))
+    return truerank.vector_features(data, dict(zip(names, zip(args.vectors, of_queries))))
 
 
-def mapped(data: truerank.RankingData, args: argparse.Namespace) -> Any:
+def mapped(data: truerank.RankingData, args: Writing) -> Any:
     import numpy as np
 
     if data.y is None:
@@ -115,7 +132,7 @@ def mapped(data: truerank.RankingData, args: argparse.Namespace) -> Any:
     return data
 
 
-def written(args: argparse.Namespace, data: Any, remark: str = "", **more: Any) -> int:
+def written(args: Writing, data: Any, remark: str = "", **more: Any) -> int:
     """Write the data and print a summary, which includes `more`."""
     (truerank.write_table if common.table_kind(args.output) else truerank.write_letor)(data, args.output)
     if args.output == "-":

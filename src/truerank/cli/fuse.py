@@ -8,11 +8,11 @@ fusion to runs of new topics. A run is named by its file without the ending.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.parser import Output, OutputFile, argument, one_word, only, option, positive, refuse, within
 from truerank.core.files import one_step
 
 METHODS = (
@@ -22,68 +22,75 @@ METHODS = (
 DEPTH = 1000  # documents of a topic
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("systems [RUN …]", "TREC runs, or folders of them")
-    add("--runs RUN …", "the same runs, named by an option", default=[])
-    add("--qrels FILE", "judgements of some of the topics, to learn from, in any format that `truerank convert` reads")
-    add("--model MODEL", "the learned fusion: written with --qrels, else read", writes=_written)
-    add("--method", "fuse by this rule, without learning", choices=METHODS)
-    add(
-        "--sum FEATURE",
+_OF_LEARNING = "belongs to learning: give --qrels FILE"
+
+
+class Arguments(options.Judged, options.Topics, options.Json):
+    systems: list[str] = argument("TREC runs, or folders of them", "[RUN …]")
+    runs: list[str] = option("the same runs, named by an option", "RUN …")
+    qrels: str | None = option(
+        "judgements of some of the topics, to learn from, in any format that `truerank convert` reads", "FILE"
+    )
+    model: str | None = option(
+        "the learned fusion: written with --qrels, else read",
+        "MODEL",
+        writes=lambda args: OutputFile if args.qrels else str,
+    )
+    method: str | None = option("fuse by this rule, without learning", choices=METHODS)
+    sum: str | None = option(
         "fuse by the sum of this feature of runs, without learning: as in --features, such as "
         "'engine-scores(engine=elasticsearch, technique=l2)'",
+        "FEATURE",
     )
-    add("--weights W …", "with --sum: the weight of each run (default: 1)", type=float, to="sum")
-    add("-o --output RUN", "output file of the fused run (default: -, stdout)", type=options.Output)
-    add("--depth N", "documents kept for each topic (default: 1000)", type=options.positive)
-    add("--tag NAME", "tag of the fused run (default: fusion, or the method)", type=options.tag)
-    group, of_learning = parser.add_argument_group("learning (with --qrels)"), "belongs to learning: give --qrels FILE"
-    learn = options.adder(group, to="qrels", why=of_learning)
-    options.share(group, "grades", "aggregate", to="qrels", why=of_learning)
-    learn("--ranker NAME", "ranker to train; `truerank train --list` lists them (default: list-net)")
-    learn("--set key=value …", "parameters of the ranker", default=[])
-    learn(
-        "--features TEXT",
+    weights: list[float] | None = option("with --sum: the weight of each run (default: 1)", "W …", to="sum")
+    output: Output | None = option("output file of the fused run (default: -, stdout)", "RUN")
+    depth: int | None = option("documents kept for each topic (default: 1000)", "N", type=positive)
+    tag: str | None = option("tag of the fused run (default: fusion, or the method)", "NAME", type=one_word)
+    learn = within("learning (with --qrels)", to="qrels", why=_OF_LEARNING)
+    ranker: str | None = learn("ranker to train; `truerank train --list` lists them (default: list-net)", "NAME")
+    set: list[str] = learn("parameters of the ranker", "key=value …")
+    features: str | None = learn(
         "features of runs: min-max, score, z-score, percentile, reciprocal-rank, presence, agreement, score-bins, gap, "
         "engine-scores(engine=opensearch, technique=min-max, l2, z-score or rrf), "
         'joined as in "min-max + reciprocal-rank(k=60)" (default: min-max + reciprocal-rank)',
+        "TEXT",
     )
-    learn("--nonnegative", "learn one weight of at least 0 for each run, as search engines require")
-    learn("--by-query", "learn weights that depend on features of the query; without a gain, one weight for each run")
-    learn("--training-depth N", "learn from the first N ranks of each run (default: 200)", type=int)
-    learn("--cv N", "folds of topics (default: 5)", type=int)
-    learn("--measures NAME …", 'measures (default: "AP nDCG@10")')
-    options.share(group, "topics", why=of_learning)
-    learn("--seed N", "seed of folds, training and tests (default: 0)", type=int)
-    options.add_convention(group, shown="trec", to="qrels", why=of_learning)
-    engines = ("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query")
-    text = "with --model alone: write the weights for this engine to -o, and verify them on the runs"
-    add("--export", text, choices=engines, to="model", why="writes the weights of a learned model: give --model MODEL")
-    options.share(parser, "json")
-    options.refuse(parser, "method", "sum")
-    options.refuse(parser, "method sum", "qrels model", "fuses without learning; leave --qrels and --model out")
-    options.refuse(parser, "export", "qrels", "writes the weights of a learned model; leave --qrels out")
-    options.refuse(parser, "depth tag", "export", "has no effect with --export, which writes weights")
-    options.refuse(parser, "nonnegative", "by_query")
-    options.refuse(parser, "ranker", "nonnegative", "has no effect with --nonnegative, which has its own learner")
+    nonnegative: bool = learn("learn one weight of at least 0 for each run, as search engines require")
+    by_query: bool = learn(
+        "learn weights that depend on features of the query; without a gain, one weight for each run"
+    )
+    training_depth: int | None = learn("learn from the first N ranks of each run (default: 200)", "N")
+    cv: int | None = learn("folds of topics (default: 5)", "N")
+    measures: list[str] | None = learn('measures (default: "AP nDCG@10")', "NAME …")
+    seed: int | None = learn("seed of folds, training and tests (default: 0)", "N")
+    convention: options.Convention | None = options.convention(shown="trec", to="qrels", why=_OF_LEARNING)
+    export: str | None = option(
+        "with --model alone: write the weights for this engine to -o, and verify them on the runs",
+        choices=("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"),
+        to="model",
+        why="writes the weights of a learned model: give --model MODEL",
+    )
+    RULES = (
+        only("grades aggregate topics", "qrels", _OF_LEARNING),
+        refuse("method", "sum"),
+        refuse("method sum", "qrels model", "fuses without learning; leave --qrels and --model out"),
+        refuse("export", "qrels", "writes the weights of a learned model; leave --qrels out"),
+        refuse("depth tag", "export", "has no effect with --export, which writes weights"),
+        refuse("nonnegative", "by_query"),
+        refuse("ranker", "nonnegative", "has no effect with --nonnegative, which has its own learner"),
+    )
 
 
-def _written(args: argparse.Namespace) -> type[str]:
-    return str if args.qrels is None else options.OutputFile
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Learn, apply or fuse by rule."""
     if args.method is None and args.sum is None and args.qrels is None and args.model is None:
         raise common.UsageError(
             "give --qrels FILE to learn, --model MODEL to fuse with a learned model, --method NAME to fuse by a rule, "
             "or --sum FEATURE"
         )
-    args.runs = [*args.systems, *args.runs]
+    args = args.but(runs=[*args.systems, *args.runs], depth=args.depth or DEPTH)
     if not args.runs:
         raise common.UsageError("name the runs to fuse: truerank fuse a.run b.run --method rrf -o fused.run")
-    args.depth = args.depth or DEPTH
     if args.json and (args.output == "-" or (args.output is None and args.qrels is None)):
         raise common.UsageError("--json prints a summary; name the file that is written with -o")
     if args.qrels is not None:
@@ -97,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     pool = truerank.RunPool(common.read_runs(args, args.runs))
     _report_findings(pool)
     if args.export is not None:
-        return _export(args, model, pool)
+        return _export(args, args.export, model, pool)
     if model is not None:
         fused = model.predict(pool, depth=args.depth, tag=args.tag or "fusion")
     else:
@@ -108,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _by_rule(pool: Any, args: argparse.Namespace) -> Any:
+def _by_rule(pool: Any, args: Arguments) -> Any:
     """Return the scores of the pool's documents by --method or --sum."""
     from truerank.features.fusion import METHODS as RULES
     from truerank.features.fusion import weighted_sum
@@ -119,25 +126,26 @@ def _by_rule(pool: Any, args: argparse.Namespace) -> Any:
         if others:
             raise common.UsageError(f"--sum adds up one feature, got {args.sum!r}")
         return weighted_sum(pool, feature, args.weights)
-    if args.method.startswith("comb-"):
-        _note_equal(pool, args.method)
-    return RULES[args.method](pool)
+    rule = args.method or ""
+    if rule.startswith("comb-"):
+        _note_equal(pool, rule)
+    return RULES[rule](pool)
 
 
-def _learn(args: argparse.Namespace) -> int:
+def _learn(args: Arguments) -> int:
     from truerank.measures import parse_measures
 
-    args.seed, args.convention = args.seed or 0, args.convention or "trec"
+    seed, convention = args.seed or 0, args.convention or "trec"
     measures = " ".join(args.measures or ["AP nDCG@10"])
     if args.output is None:
         common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
-    parse_measures(measures, args.convention)  # misspelt names fail before any file is read
+    parse_measures(measures, convention)  # misspelt names fail before any file is read
     settings = ranker_options.parse_settings(args.set)
     ranker_name = "nonnegative-list-net" if args.nonnegative else args.ranker or "list-net"
     ranker = ranker_options.make_ranker(ranker_name, settings)
     if "random_state" in ranker.get_params() and "random_state" not in settings:
-        ranker.set_params(random_state=args.seed)
-    depth = {} if args.training_depth is None else {"depth": args.training_depth}
+        ranker.set_params(random_state=seed)
+    depth: dict[str, Any] = {} if args.training_depth is None else {"depth": args.training_depth}
     model = truerank.RunFusion(ranker, features=args.features, nonnegative=args.nonnegative, **depth)
     others: dict[str, Any] = {}
     if args.by_query:
@@ -147,8 +155,8 @@ def _learn(args: argparse.Namespace) -> int:
     pool = truerank.RunPool(common.read_runs(args, args.runs), qrels)
     _report_findings(pool)
     evidence = truerank.cross_validate_fusion(
-        pool, model, others=others, measures=measures, convention=args.convention, depth=args.depth, topics=args.topics,
-        random_state=args.seed, **common.given(args, "cv"),
+        pool, model, others=others, measures=measures, convention=convention, depth=args.depth or DEPTH,
+        topics=args.topics, random_state=seed, **common.given(args, "cv"),
     )  # fmt: skip
     if others and not evidence.better_than("one-weight"):
         common.note(
@@ -161,7 +169,7 @@ def _learn(args: argparse.Namespace) -> int:
         "runs": pool.names,
         "ranker": ranker_name,
         "features": str(model._features()),
-        "convention": args.convention,
+        "convention": convention,
         "topics_without_runs": pool.topics_without_runs,
         "relevant_not_retrieved": int((pool.unretrieved > 0).sum()),
         "findings": pool.findings(),
@@ -182,11 +190,11 @@ def _learn(args: argparse.Namespace) -> int:
     return 0
 
 
-def _export(args: argparse.Namespace, model: Any, pool: Any) -> int:
+def _export(args: Arguments, engine: str, model: Any, pool: Any) -> int:
     from truerank.export.fusion_weights import certify_fusion, export_fusion
 
-    text = export_fusion(model, args.export)
-    certificate = certify_fusion(model, args.export, pool)
+    text = export_fusion(model, engine)
+    certificate = certify_fusion(model, engine, pool)
     with common.output(args.output) as stream:
         stream.write(text.rstrip("\n") + "\n")
     return common.tell(
@@ -198,7 +206,7 @@ def _export(args: argparse.Namespace, model: Any, pool: Any) -> int:
     )
 
 
-def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> None:
+def _print(report: dict[str, Any], evidence: Any, args: Arguments) -> None:
     print(evidence)
     print(
         f"\n{len(report['runs'])} runs, {report['topics']} topics in {report['folds']} folds; lists have at most "
@@ -217,7 +225,7 @@ def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> N
         common.note(f"model written to {args.model}")
 
 
-def _write(fused: Any, args: argparse.Namespace) -> str:
+def _write(fused: Any, args: Arguments) -> str:
     """Write the run; what was written, "" where stdout shows it."""
     output = args.output or "-"
     fused.write(output)

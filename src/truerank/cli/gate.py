@@ -7,39 +7,35 @@ lines such as {"query_id": "q1", "relevant": ["d3"], "language": "de"}, or qrels
 
 from __future__ import annotations
 
-import argparse
-
 from truerank.cli import common, options
+from truerank.cli.parser import OutputFile, argument, option, positive
 
 FAILURE = 2
 """The exit code of errors, because 1 is a verdict."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("new NEW", "results of the new system")
-    add("--baseline OLD", "results of the system to compare with", required=True)
-    add("--gold FILE", "relevant documents of each query", required=True)
-    options.share(parser, "grades", "aggregate")
-    add("--measure NAME", "measure to compare", default="nDCG@10")
-    add("--margin D", "largest loss that does not matter, in the unit of the measure", default=0.02)
-    add("--at-least MEASURE=F …", "least means of the new system, such as nDCG@10=0.45", default=[])
-    add(
-        "--at-most LOSS=A …",
+class Arguments(options.Judged, options.Segments, options.Collapse, options.Seed, options.Json):
+    new: str = argument("results of the new system", "NEW")
+    baseline: str = option("results of the system to compare with", "OLD")
+    gold: str = option("relevant documents of each query", "FILE")
+    measure: str = option("measure to compare", "NAME", default="nDCG@10")
+    margin: float = option("largest loss that does not matter, in the unit of the measure", "D", default=0.02)
+    at_least: list[str] = option("least means of the new system, such as nDCG@10=0.45", "MEASURE=F …")
+    at_most: list[str] = option(
         "largest mean losses of the new system: no-relevant@K and no-relevant, of the queries with a result; "
         "unanswered, of the queries with relevant documents",
-        default=[],
+        "LOSS=A …",
     )
-    options.share(parser, "segments", "collapse")
-    add("--looks N", "number of gates on the same queries, which share the level", type=options.positive, default=1)
-    add("--history FILE", "file that counts the gates on the same queries", type=options.OutputFile)
-    add("--inconclusive", "what an inconclusive result is: pass, fail, or exit code 3", choices=("pass", "fail"))
-    add("--summary FILE", "also write Markdown, for a pull request", type=options.OutputFile)
-    options.add_convention(parser, "trec")
-    options.share(parser, "seed", "json")
+    looks: int = option("number of gates on the same queries, which share the level", "N", type=positive, default=1)
+    history: OutputFile | None = option("file that counts the gates on the same queries", "FILE")
+    inconclusive: str | None = option(
+        "what an inconclusive result is: pass, fail, or exit code 3", choices=("pass", "fail")
+    )
+    summary: OutputFile | None = option("also write Markdown, for a pull request", "FILE")
+    convention: options.Convention = options.convention("trec")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Print the verdict and the table."""
     from truerank.experiments.gate import gate
 

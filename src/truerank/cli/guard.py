@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from truerank.cli.options import OptionWording
+    from truerank.cli.parser import OptionWording
 
 INTERRUPTED, INTERNAL_ERROR = 130, 70
 GRACE = 0.5
@@ -64,7 +64,7 @@ def guarded(
     `details` of the error. Messages have the words of the command's options. `failure` is the exit code of expected
     failures.
     """
-    from truerank.cli.options import UsageError
+    from truerank.cli.parser import UsageError
     from truerank.core.errors import TruerankError
     from truerank.core.interrupts import Interruptible
     from truerank.core.printing import note, print_json

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
-
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import OutputFile, argument, option
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add(
-        "file FILE",
+class Arguments(options.Json):
+    file: str = argument(
         "LightGBM (text, JSON), XGBoost (JSON, UBJ), CatBoost (JSON), RankLib, Solr or Elasticsearch LTR (JSON), "
         "SVM-light, SVM-rank or sofia-ml; the content identifies the format",
+        "FILE",
     )
-    add("-o --output FILE", "output file of the truerank model, as JSON", type=options.OutputFile, required=True)
-    add("--feature-names FILE", "names of your data's columns, one on each line, in order (default: the model's)")
-    add("--n-features N", "number of columns of your data, if the model does not use the last ones", type=int)
-    options.share(parser, "json")
+    output: OutputFile = option("output file of the truerank model, as JSON", "FILE")
+    feature_names: str | None = option(
+        "names of your data's columns, one on each line, in order (default: the model's)", "FILE"
+    )
+    n_features: int | None = option("number of columns of your data, if the model does not use the last ones", "N")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Read, check and save the model, and print its kind."""
     names = common.read_names(args.feature_names)
     ranker = truerank.import_model(args.file, feature_names=names, n_features=args.n_features)

@@ -6,28 +6,26 @@ temporary folder and moves it into place, so a killed command can be run again.
 
 from __future__ import annotations
 
-import argparse
-
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import OutputFolder, argument, option
 from truerank.text.analysers import ANALYSERS
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add(
-        "documents DOCUMENTS",
+class Arguments(options.Bad, options.Json):
+    documents: str = argument(
         'JSON lines {"id", "text", other fields …}, a table (.csv .parquet …), TREC SGML or SMART records '
         "(.gz .xz .zst), or ir_datasets:NAME; - is stdin",
+        "DOCUMENTS",
     )
-    add("-o --index DIR", "output folder of the index", type=options.OutputFolder, required=True)
-    add("--fields FIELD …", "text fields to index (default: all)")
-    text = "plain words, Porter's stems, stems without stop words"
-    add("--analysers", text, nargs="+", choices=ANALYSERS, default=list(ANALYSERS))
-    options.share(parser, "bad", "json")
+    index: OutputFolder = option("output folder of the index", "DIR", names="-o --index")
+    fields: list[str] | None = option("text fields to index (default: all)", "FIELD …")
+    analysers: list[str] = option(
+        "plain words, Porter's stems, stems without stop words", nargs="+", choices=ANALYSERS, default=list(ANALYSERS)
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Read and index the documents, and print a summary."""
     from truerank.text.index import ALL
 

@@ -8,7 +8,6 @@ print what each group of runs would lose if it had not fed the pool of judged do
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from pathlib import Path
@@ -16,79 +15,83 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.parser import Output, OutputFile, argument, option, positive, refuse
 from truerank.core.files import one_step, read_text
 
+_OF_PLAN = "budget output uniform all_values pair page texts queries meanings replace"
+_WHY = "does not belong to {action}"
 
-def configure(parser: options.Parser) -> None:
-    add = options.adder(parser)
-    parser.intermixed = True  # since files may be given by --runs alone
-    add("action", "task, see above", choices=("plan", "estimate", "agree", "leaderboard", "pool"))
-    add("files [FILE …]", "runs or folders of runs; agree: two qrels")
-    add("--runs FILE …", "more runs or folders of runs", default=[])
-    add("--qrels FILE", "leaderboard and pool: human judgements")
-    add("--groups CSV", "pool: file with the columns run and group")
-    add("--depth N", "pool: depth of the pool (default: 100)", type=options.positive)
-    add("--plan CSV", "the judged plan; with plan: the plan of an earlier round")
-    add("--judges FILE …", "labels of model judges, as qrels, on any scale")
-    add("--measure NAME", "DCG@k, P@k, RBP or R@k (default: DCG@10); leaderboard, pool: any mean (nDCG@10, AP)")
-    add("--budget N", "expected number of judgements (default: 100)", type=float)
-    add("-o --output CSV", "output file of the plan", type=options.OutputFile)
-    add("--human FILE", "human grades as qrels (default: the grades in the plan)")
-    add("--pair RUN", "plan for this pair (default: all pairs)", nargs=2, action="append")
-    add("--all-values", "plan for the values of the runs instead of their differences")
-    add("--uniform", "plan with the same probability for all documents")
-    add("--scale G", "lowest and highest human grade (default: 0 4)", nargs=2, type=float)
-    add("--totals FILE", "for R@k: lines of a topic and its number of relevant documents")
-    add("--page HTML", "also write a page on which a person can judge", type=options.Output)
-    add("--texts FILE", "texts of the documents for --page (JSON lines, SMART, a table, …)", to="page")
-    add("--queries FILE", "texts of the topics for --page", to="page")
-    add("--meanings FILE", "what each grade means, for --page: lines of a grade and a text", to="page")
-    add("--seed N", "random seed of the sample (default: 0)", type=int)
-    options.share(parser, "grades", "aggregate")
-    options.share(parser, "topics", to="")
-    add("--replace", "plan: overwrite a file that has other grades, or another page")
-    options.share(parser, "json")
-    options.add_convention(parser, shown="trec")
-    own, why = (
-        "budget output uniform all_values pair page texts queries meanings seed replace",
-        "does not belong to {action}",
+
+class Arguments(options.Judged, options.Topics, options.Json):
+    INTERMIXED = True  # since files may be given by --runs alone
+    action: str = argument("task, see above", choices=("plan", "estimate", "agree", "leaderboard", "pool"))
+    files: list[str] = argument("runs or folders of runs; agree: two qrels", "[FILE …]")
+    runs: list[str] = option("more runs or folders of runs", "FILE …")
+    qrels: str | None = option("leaderboard and pool: human judgements", "FILE")
+    groups: str | None = option("pool: file with the columns run and group", "CSV")
+    depth: int | None = option("pool: depth of the pool (default: 100)", "N", type=positive)
+    plan: str | None = option("the judged plan; with plan: the plan of an earlier round", "CSV")
+    judges: list[str] | None = option("labels of model judges, as qrels, on any scale", "FILE …")
+    measure: str | None = option(
+        "DCG@k, P@k, RBP or R@k (default: DCG@10); leaderboard, pool: any mean (nDCG@10, AP)", "NAME"
     )
-    options.refuse(parser, own.replace("seed ", ""), "action=leaderboard action=pool", why)
-    options.refuse(parser, "groups depth", "action=plan action=estimate action=agree action=leaderboard", why)
-    options.refuse(parser, "judges seed topics", "action=pool", why)
-    options.refuse(parser, "plan human scale totals", "action=leaderboard action=pool", why)
-    options.refuse(parser, "qrels", "action=plan action=estimate action=agree", why)
-    options.refuse(parser, own, "action=estimate action=agree", why)
-    options.refuse(parser, "pair", "all_values")
-    options.refuse(parser, "human", "action=plan action=agree", why)
-    options.refuse(parser, "plan judges measure topics scale totals convention", "action=agree", why)
+    budget: float | None = option("expected number of judgements (default: 100)", "N")
+    output: OutputFile | None = option("output file of the plan", "CSV")
+    human: str | None = option("human grades as qrels (default: the grades in the plan)", "FILE")
+    pair: list[list[str]] | None = option("plan for this pair (default: all pairs)", "RUN", nargs=2, action="append")
+    all_values: bool = option("plan for the values of the runs instead of their differences")
+    uniform: bool = option("plan with the same probability for all documents")
+    scale: list[float] | None = option("lowest and highest human grade (default: 0 4)", "G", nargs=2)
+    totals: str | None = option("for R@k: lines of a topic and its number of relevant documents", "FILE")
+    page: Output | None = option("also write a page on which a person can judge", "HTML")
+    texts: str | None = option("texts of the documents for --page (JSON lines, SMART, a table, …)", "FILE", to="page")
+    queries: str | None = option("texts of the topics for --page", "FILE", to="page")
+    meanings: str | None = option("what each grade means, for --page: lines of a grade and a text", "FILE", to="page")
+    seed: int | None = option("random seed of the sample (default: 0)", "N")
+    replace: bool = option("plan: overwrite a file that has other grades, or another page")
+    convention: options.Convention | None = options.convention(shown="trec")
+    RULES = (
+        refuse(_OF_PLAN, "action=leaderboard action=pool", _WHY),
+        refuse("groups depth", "action=plan action=estimate action=agree action=leaderboard", _WHY),
+        refuse("judges seed topics", "action=pool", _WHY),
+        refuse("plan human scale totals", "action=leaderboard action=pool", _WHY),
+        refuse("qrels", "action=plan action=estimate action=agree", _WHY),
+        refuse(f"{_OF_PLAN} seed", "action=estimate action=agree", _WHY),
+        refuse("pair", "all_values"),
+        refuse("human", "action=plan action=agree", _WHY),
+        refuse("plan judges measure topics scale totals convention", "action=agree", _WHY),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Plan, estimate, or compare judges."""
-    args.files = [*args.files, *args.runs]
-    if not args.files:
+    files = [*args.files, *args.runs]
+    if not files:
         raise common.UsageError(f"{args.action} needs files. Name {'two qrels' if args.action == 'agree' else 'runs'}")
     if args.action == "leaderboard":
-        return _leaderboard(args)
+        return _leaderboard(args, files)
     if args.action == "pool":
         if args.qrels is None or args.groups is None:
             raise common.UsageError("pool needs judgements and groups: --qrels FILE --groups CSV")
         given = common.given(args, "measure", "depth") | {"convention": args.convention or "trec"}
-        bias = truerank.pool_bias(args.qrels, common.read_runs(args, args.files), args.groups, **given)
+        bias = truerank.pool_bias(args.qrels, common.read_runs(args, files), args.groups, **given)
         return common.show(args, bias.to_dict(), str(bias))
     if args.action == "plan":
-        return _plan(args)
+        return _plan(args, files)
     if args.action == "estimate":
-        found = planned(args, args.files)
+        human = None if args.human is None else common.read_qrels(args, args.human)
+        found = planned(
+            args, files, args.plan, args.topics, measure=args.measure, human=human, judges=args.judges,
+            scale=args.scale, totals=_totals(args.totals),
+        )  # fmt: skip
         return common.show(args, found.to_dict(), str(found))
-    if len(args.files) != 2:
-        raise common.UsageError(f"agree compares two judges, got {len(args.files)} files")
-    agreed = truerank.agreement(*(common.read_qrels(args, path) for path in args.files))
-    return common.show(args, agreed.to_dict(), f"first {args.files[0]}, second {args.files[1]}: {agreed}")
+    if len(files) != 2:
+        raise common.UsageError(f"agree compares two judges, got {len(files)} files")
+    agreed = truerank.agreement(*(common.read_qrels(args, path) for path in files))
+    return common.show(args, agreed.to_dict(), f"first {files[0]}, second {files[1]}: {agreed}")
 
 
-def _leaderboard(args: argparse.Namespace) -> int:
+def _leaderboard(args: Arguments, files: list[str]) -> int:
     if args.qrels is None or not args.judges:
         raise common.UsageError("a leaderboard needs human judgements and model judges: --qrels HUMAN --judges FILE …")
     human = common.read_qrels(args)
@@ -96,35 +99,37 @@ def _leaderboard(args: argparse.Namespace) -> int:
     found = truerank.leaderboard(
         human,
         [common.judgements_of(args, path) for path in common.run_paths(args.judges)],
-        common.read_runs(args, args.files),
+        common.read_runs(args, files),
         random_state=args.seed or 0,
         **given,
     )
     return common.show(args, found.to_dict(), str(found))
 
 
-def _plan(args: argparse.Namespace) -> int:
+def _plan(args: Arguments, files: list[str]) -> int:
     if args.output is None:
         raise common.UsageError("name the file of the plan with -o judge.csv")
     if args.judges and args.plan is None:
         raise common.UsageError("--judges helps to plan once people have judged: add --plan with an earlier round")
     given = common.given(args, "measure", "budget", "uniform", "scale")
     plan = truerank.plan_judgements(
-        common.read_runs(args, args.files), judges=args.judges or (),
+        common.read_runs(args, files), judges=args.judges or (),
         human=None if args.plan is None else truerank.read_plan(args.plan),
-        pairs=None if args.all_values else args.pair or "all", random_state=args.seed or 0, **given | _settings(args),
+        pairs=None if args.all_values else [(a, b) for a, b in args.pair] if args.pair else "all",
+        random_state=args.seed or 0, topics=args.topics, totals=_totals(args.totals),
+        convention=args.convention or "trec", **given,
     )  # fmt: skip
     with one_step():
         plan.write(args.output, replace=args.replace)
         if args.page is not None:
-            _write_page(args, plan)
+            _write_page(args, args.page, args.output, plan)
     report = {"to_judge": len(plan.to_judge), "expected": plan.expected, "documents": len(set(plan.keys)),
               "rounds": plan.n_rounds, "plan": args.output}  # fmt: skip
     text = f"{args.output}: {plan}. Fill in the column `grade` where `judge` is yes."
     return common.tell(args, report, f"truerank judge: {text}")
 
 
-def _write_page(args: argparse.Namespace, plan: Any) -> None:
+def _write_page(args: Arguments, target: str, judged: str, plan: Any) -> None:
     from truerank.report.judging import judging_page
 
     wanted = set(plan.documents[plan.drawn].tolist())
@@ -137,14 +142,14 @@ def _write_page(args: argparse.Namespace, plan: Any) -> None:
     unknown = sum(document not in texts for document in wanted)
     if unknown:
         named = "name the file of their texts with --texts" if args.texts is None else f"{args.texts} lacks them"
-        common.note(f"{args.page}: shows only the id of {common.counted(unknown, 'document')}; {named}")
-    page = judging_page(plan, texts, queries, common.printable(os.path.basename(args.output)), scale, meanings)
-    if not args.replace and os.path.isfile(args.page) and Path(args.page).read_bytes() not in (b"", page.encode()):
+        common.note(f"{target}: shows only the id of {common.counted(unknown, 'document')}; {named}")
+    page = judging_page(plan, texts, queries, common.printable(os.path.basename(judged)), scale, meanings)
+    if not args.replace and os.path.isfile(target) and Path(target).read_bytes() not in (b"", page.encode()):
         raise common.InvalidInputError(
-            f"{args.page}: exists and differs; grades that somebody has chosen there and not saved would be lost. Name "
+            f"{target}: exists and differs; grades that somebody has chosen there and not saved would be lost. Name "
             "another file, or add --replace"
         )
-    with common.output(args.page) as stream:
+    with common.output(target) as stream:
         stream.write(page)
 
 
@@ -163,29 +168,27 @@ def _meanings(path: str) -> dict[int, str]:
     return found
 
 
-def planned(args: argparse.Namespace, files: list[str]) -> Any:
+def planned(args: options.Ratings, files: list[str], plan: str | None, topics: str | None, **more: Any) -> Any:
     """Return the estimates of runs from `--plan`."""
-    if args.plan is None:
+    if plan is None:
         raise common.UsageError(
             "labels without a plan have unknown probabilities of being chosen: give --plan with the file that "
             "`truerank judge plan` wrote"
         )
-    given = common.given(args, "measure", "human", "plan", "judges", "scale")
-    if args.human is not None:
-        given["human"] = common.read_qrels(args, args.human)
-    return truerank.estimate(common.read_runs(args, files), **given, **_settings(args))
+    more = {name: value for name, value in more.items() if value is not None}
+    return truerank.estimate(
+        common.read_runs(args, files), plan=plan, topics=topics, convention=args.convention or "trec", **more
+    )
 
 
-def from_plan(args: argparse.Namespace, measures: list[str]) -> Any:
+def from_plan(args: options.Compared, plan: str, judges: list[str] | None, measures: list[str]) -> Any:
     """Return the estimates for `compare` and `report`."""
-    args.measure, args.human, args.scale, args.totals = " ".join(measures), None, None, None
-    return planned(args, [*args.systems, *args.named])
+    files = [*args.systems, *args.named]
+    return planned(args, files, plan, args.topics, measure=" ".join(measures), judges=judges)
 
 
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    totals = None
-    if args.totals is not None:
-        lines = enumerate(read_text(args.totals).splitlines(), 1)
-        pairs = common.read_pairs(lines, "topic number", args.totals)
-        totals = {topic: float(ranker_options.json_value(number)) for topic, number in pairs.items()}
-    return {"topics": args.topics, "totals": totals, "convention": args.convention or "trec"}
+def _totals(path: str | None) -> dict[str, float] | None:
+    if path is None:
+        return None
+    pairs = common.read_pairs(enumerate(read_text(path).splitlines(), 1), "topic number", path)
+    return {topic: float(ranker_options.json_value(number)) for topic, number in pairs.items()}

@@ -7,45 +7,54 @@ Compute the PageRank of every node of an edge list, and its HostRank if the URLs
 
 from __future__ import annotations
 
-import argparse
 import csv
 from pathlib import Path
 from typing import Any
 
 import truerank
-from truerank.cli import common, options
+from truerank.cli import common
+from truerank.cli.parser import Options, Output, OutputFolder, argument, option, positive, refuse
 from truerank.core.errors import DataFileError
 from truerank.core.files import one_step
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("edges EDGES", "a line for each link: source target (.gz .xz .zst, or -)")
-    add("--urls FILE", "a line for each node: id URL (default: ids that are URLs)")
-    add("--damping D", "damping of PageRank (default: 0.85)", type=float)
-    add("--index DIR", "an index whose document ids are the nodes")
-    add("--queries Q", "queries, as for `truerank text search`")
-    propagation = {"to": "queries", "why": "belongs to relevance propagation: give --index and --queries"}
-    add("--alpha A", "a page's own share (default: 0.8)", type=float, **propagation)
-    add("--depth N", "documents of each query (default: 1000)", type=options.positive, **propagation)
-    text = "output file (default: stdout), or with --queries a folder of runs"
-    add("-o --output OUT", text, default="-", writes=_written)
-    options.refuse(parser, "damping", "queries", "belongs to PageRank; leave --index and --queries out")
+class Arguments(Options):
+    edges: str = argument("a line for each link: source target (.gz .xz .zst, or -)", "EDGES")
+    urls: str | None = option("a line for each node: id URL (default: ids that are URLs)", "FILE")
+    damping: float | None = option("damping of PageRank (default: 0.85)", "D")
+    index: str | None = option("an index whose document ids are the nodes", "DIR")
+    queries: str | None = option("queries, as for `truerank text search`", "Q")
+    alpha: float | None = option(
+        "a page's own share (default: 0.8)",
+        "A",
+        to="queries",
+        why="belongs to relevance propagation: give --index and --queries",
+    )
+    depth: int | None = option(
+        "documents of each query (default: 1000)",
+        "N",
+        type=positive,
+        to="queries",
+        why="belongs to relevance propagation: give --index and --queries",
+    )
+    output: str = option(
+        "output file (default: stdout), or with --queries a folder of runs",
+        "OUT",
+        default="-",
+        writes=lambda args: OutputFolder if args.queries else Output,
+    )
+    RULES = (refuse("damping", "queries", "belongs to PageRank; leave --index and --queries out"),)
 
 
-def _written(args: argparse.Namespace) -> type[str]:
-    return options.Output if args.queries is None else options.OutputFolder
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Read the links, compute, write."""
     if (args.index is None) != (args.queries is None):
         raise common.UsageError("relevance propagation needs both --index and --queries")
     graph = truerank.read_links(args.edges)
     names = graph.names or []
     urls = _urls(args.urls, names)
-    if args.queries is not None:
-        return _propagate(args, graph, dict(zip(names, urls)) if urls else {})
+    if args.queries is not None and args.index is not None:
+        return _propagate(args, args.index, args.queries, graph, dict(zip(names, urls)) if urls else {})
     damping = common.given(args, "damping")
     columns: dict[str, Any] = {"pagerank": truerank.pagerank(graph, **damping)}
     if urls:
@@ -78,15 +87,15 @@ def _urls(path: str | None, names: list[str]) -> list[str] | None:
     return [known[name] for name in names]
 
 
-def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> int:
+def _propagate(args: Arguments, folder: str, asked: str, graph: Any, urls: dict[str, str]) -> int:
     from truerank.links.graph import site_parents
     from truerank.links.propagation import ALONG_TREE, VARIANTS, graph_of_index, propagated_run
 
-    index, queries = truerank.Index(args.index), truerank.read_queries(args.queries)
+    index, queries = truerank.Index(folder), truerank.read_queries(asked)
     own = graph_of_index(graph, index)
     if not own.n_edges:
         raise common.InvalidInputError(
-            f"{args.edges}: no link is between documents of {args.index}; its nodes must be document ids, got "
+            f"{args.edges}: no link is between documents of {folder}; its nodes must be document ids, got "
             f"{(graph.names or [])[:3]}"
         )
     # A document that no link names has no URL: it is the root of a site of its own.

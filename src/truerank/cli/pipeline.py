@@ -7,7 +7,6 @@ The saved model is trained on all queries; `truerank predict MODEL --index DIR/i
 
 from __future__ import annotations
 
-import argparse
 import csv
 import shlex
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.parser import OutputFolder, option, positive
 from truerank.core.files import atomic_write, one_step
 
 if TYPE_CHECKING:
@@ -42,22 +42,21 @@ LEVEL = 0.05
 BASE = ("bm25", "cosine", "dirichlet", "jelinek-mercer", "tfidf")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("--documents D", "documents, as for `truerank text index`", required=True)
-    add("--queries Q", "queries, as for `truerank text search`", required=True)
-    add("--qrels QRELS", "judgements: TREC qrels, Cranfield, CISI and what `truerank convert` reads", required=True)
-    options.share(parser, "grades", "aggregate")
-    options.share(parser, "query-field")
-    options.add_ranker_options(parser, prepare=False)
-    add("--out DIR", "folder of index, model, probabilities, summary", type=options.OutputFolder, required=True)
-    add("--families FAMILY …", "families of features: all, papers (those of the two papers), or names", default=["all"])
-    add("--depth N", "candidates of each function", type=options.positive, default=1000)
-    add("--cv K", "folds of queries, 3 or more", default=5)
-    options.share(parser, "threads", "replace", "bad", "json")
+class Arguments(
+    options.Learner, options.Judged, options.QueryField, options.Threads, options.Replace, options.Bad, options.Json
+):
+    documents: str = option("documents, as for `truerank text index`", "D")
+    queries: str = option("queries, as for `truerank text search`", "Q")
+    qrels: str = option("judgements: TREC qrels, Cranfield, CISI and what `truerank convert` reads", "QRELS")
+    out: OutputFolder = option("folder of index, model, probabilities, summary", "DIR")
+    families: list[str] = option(
+        "families of features: all, papers (those of the two papers), or names", "FAMILY …", default=["all"]
+    )
+    depth: int = option("candidates of each function", "N", type=positive, default=1000)
+    cv: int = option("folds of queries, 3 or more", "K", default=5)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Every step, with a note of what was done; the summary at the end."""
     import numpy as np
 
@@ -140,7 +139,7 @@ def families(named: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name for given in named for name in sets[given]))
 
 
-def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
+def _candidates(args: Arguments) -> list[dict[str, Any]]:
     """The settings to try, each once; unknown settings of the ranker are errors."""
     settings = ranker_options.parse_settings(args.set)
     candidates: list[dict[str, Any]] = []
@@ -152,7 +151,7 @@ def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
     return candidates
 
 
-def _answered_queries(args: argparse.Namespace, qrels: Qrels) -> tuple[list[Document], int]:
+def _answered_queries(args: Arguments, qrels: Qrels) -> tuple[list[Document], int]:
     """The queries that have relevant documents, and the number of all queries."""
     from truerank.data.grouping import query_of_rows
 
@@ -172,7 +171,7 @@ def _about_nothing(names: Sequence[str]) -> str:
     return f"{what}: {common.few(names)}"
 
 
-def _verdict(values: np.ndarray, baseline: np.ndarray, bm25: object, args: argparse.Namespace) -> dict[str, Any]:
+def _verdict(values: np.ndarray, baseline: np.ndarray, bm25: object, args: Arguments) -> dict[str, Any]:
     """The ranker against tuned BM25 on held-out queries; unless it is better, the command that serves BM25."""
     pair = truerank.compare_values({"ranker": values, "bm25": baseline}, baseline="bm25", measure="AP").pairs[0]
     better = "no difference shown" if pair.p >= LEVEL else "better" if pair.difference > 0 else "worse"
@@ -197,7 +196,7 @@ class _Fold(NamedTuple):
     settings: dict[str, Any]
 
 
-def _model(args: argparse.Namespace, features: Any, settings: dict[str, Any]) -> Any:
+def _model(args: Arguments, features: Any, settings: dict[str, Any]) -> Any:
     """The chosen ranker, unfitted, over features of text."""
     ranker = ranker_options.make_ranker(args.ranker, settings, args.seed)
     binning = truerank.ScoreBinning(output="binned") if args.ranker in BINNED else None
@@ -205,7 +204,7 @@ def _model(args: argparse.Namespace, features: Any, settings: dict[str, Any]) ->
 
 
 def _cross_validated(
-    args: argparse.Namespace, candidates: list[dict[str, Any]], data: Any, parts: list[np.ndarray]
+    args: Arguments, candidates: list[dict[str, Any]], data: Any, parts: list[np.ndarray]
 ) -> tuple[Any, Any, dict[str, Any], list[_Fold]]:
     """AP by query and scores by row, from models that did not see the query; settings for all queries; the folds.
 
@@ -234,7 +233,7 @@ def _cross_validated(
     return measure.per_query(data.judgements(), scores), scores, candidates[int(totals.argmax())], folds
 
 
-def _scored(args: argparse.Namespace, data: Any, train: Any, test: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
+def _scored(args: Arguments, data: Any, train: Any, test: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
     """Scores of the rows of test queries, and of training queries, by a ranker of the latter."""
     model = _model(args, None, settings).fit_rows(data.take_queries(train))
     return model.predict(data.take_queries(test)), model.predict(data.take_queries(train))
@@ -246,7 +245,7 @@ def _rows(data: truerank.RankingData, queries: np.ndarray) -> np.ndarray:
     return places_of(data.offsets, queries)[0]
 
 
-def _baselines(index: Any, queries: Any, qrels: Any, parts: Any, args: argparse.Namespace) -> tuple[Any, Any, Any]:
+def _baselines(index: Any, queries: Any, qrels: Any, parts: Any, args: Arguments) -> tuple[Any, Any, Any]:
     """AP by query of tuned BM25 and of the best tuned base function, what each fold chose, and BM25 for all queries."""
     import numpy as np
 
@@ -281,7 +280,7 @@ def _on_one_level(
 
 
 def _calibrate(
-    args: argparse.Namespace, model: Any, scores: Any, levelled: Any, data: Any, folds: Sequence[_Fold]
+    args: Arguments, model: Any, scores: Any, levelled: Any, data: Any, folds: Sequence[_Fold]
 ) -> dict[str, Any]:
     """Fit the model's calibrator to held-out scores; the log loss of the same within each fold's training queries.
 

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import Output, OutputFolder, argument, one_word, only, option, positive, within
 from truerank.core.files import one_step
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("model MODEL", "a model that `truerank train` wrote")
-    add("data [DATA]", "a LETOR file (.gz .xz .zst), a table, or -")
-    add("-o --output FILE", "output file (default: stdout)", writes=_written)
-    text = "scores: one on each line, in the order of the rows; run: a TREC run (default: scores, or run with --index)"
-    add("--format", text, choices=("scores", "run"))
-    runs = options.adder(parser.add_argument_group("with --format run"))
-    runs("--tag NAME", "name of the run (default: truerank)", type=options.tag)
-    runs("--depth N", "keep the best N documents of each query (default: all)", type=options.positive)
-    group = parser.add_argument_group("with a model of `truerank text pipeline`")
-    texts = options.adder(group)
-    texts("--index DIR", "index of the documents")
-    texts("--queries Q", 'JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
-    options.share(group, "query-field", to="queries", why="belongs to --queries")
-    why = "belongs to a data file, and --index ranks raw text"
-    options.share(parser, "cluster", to="data", why=why)
-    options.share(parser, "out-of-core")
-    options.add_data_options(parser, to="data", why=why)
+class Arguments(options.Columns, options.QueryField, options.Clustered):
+    model: str = argument("a model that `truerank train` wrote", "MODEL")
+    data: str | None = argument("a LETOR file (.gz .xz .zst), a table, or -", "[DATA]")
+    output: str | None = option(
+        "output file (default: stdout)", "FILE", writes=lambda args: OutputFolder if args.cluster else Output
+    )
+    format: str | None = option(
+        "scores: one on each line, in the order of the rows; run: a TREC run (default: scores, or run with --index)",
+        choices=("scores", "run"),
+    )
+    of_runs = within("with --format run")
+    tag: str | None = of_runs("name of the run (default: truerank)", "NAME", type=one_word)
+    depth: int | None = of_runs("keep the best N documents of each query (default: all)", "N", type=positive)
+    texts = within("with a model of `truerank text pipeline`")
+    index: str | None = texts("index of the documents", "DIR")
+    queries: str | None = texts('JSON lines {"id", "text"}, a table, TREC topics or SMART queries', "Q")
+    RULES = (
+        only("query_field", "queries", "belongs to --queries"),
+        only("cluster", "data", "belongs to a data file, and --index ranks raw text"),
+        only(options.Columns, "data", "belongs to a data file, and --index ranks raw text"),
+    )
 
 
-def _written(args: argparse.Namespace) -> type[str]:
-    return options.Output if args.cluster is None else options.OutputFolder
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Score every row, and write the scores in a form that restores the exact bits, or rank each query.
 
     In a run equal scores keep the file's order, and rows without a document id are named by their number.
@@ -44,11 +42,9 @@ def run(args: argparse.Namespace) -> int:
     from truerank.io.trec import Run
 
     of_text = args.index is not None or args.queries is not None
-    if args.format is None:
-        args.format = "run" if of_text else "scores"
-    if args.format == "scores":
+    as_scores = args.format == "scores" or (args.format is None and not of_text)
+    if as_scores:
         common.refuse_idle(args, ("tag", "depth", "index", "queries", "query_field"), "belongs to --format run")
-    args.tag = args.tag or "truerank"
     if of_text:
         return _rank_text(args)
     if args.data is None:
@@ -56,19 +52,19 @@ def run(args: argparse.Namespace) -> int:
     advice = "which does not rank rows. A model of raw text needs --index and --queries"
     model = common.load_as(truerank.Ranker, args.model, advice, steps=True)
     if args.cluster is not None:
-        return _of_parts(args, model)
+        return _of_parts(args, args.data, model, as_scores)
     data = common.read_data(args.data, args, like=model)
     scores = common.predicted(model, data)
-    if args.format == "scores":
+    if as_scores:
         common.write_scores(args.output, scores)
         return 0
     ids, scores = _document_ids(args.data, data), data.grouped(scores)
     run = Run(data.query_ids, data.offsets, ids, scores)
-    truerank.write_run(run, args.output or "-", tag=args.tag, depth=args.depth)
+    truerank.write_run(run, args.output or "-", tag=args.tag or "truerank", depth=args.depth)
     return 0
 
 
-def _of_parts(args: argparse.Namespace, model: Any) -> int:
+def _of_parts(args: Arguments, pattern: str, model: Any, as_scores: bool) -> int:
     """Write one file per partition; documents without an id get their partition and row, from 1."""
     import numpy as np
 
@@ -78,12 +74,12 @@ def _of_parts(args: argparse.Namespace, model: Any) -> int:
         raise common.UsageError("--cluster writes one file a partition: name a folder with -o")
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
-    with common.cluster_of(args) as client:
-        data = common.read_partitions(args.data, args, client, like=model)
-        parts = model.predict(data) if args.format == "scores" else data.ranked(model)
+    with common.cluster_of(args.cluster) as client:
+        data = common.read_partitions(pattern, args, client, like=model)
+        parts = model.predict(data) if as_scores else data.ranked(model)
     with one_step():
         for number, part in enumerate(parts):
-            if args.format == "scores":
+            if as_scores:
                 common.write_scores(str(folder / f"part-{number:05d}.txt"), part)
                 continue
             query_ids, offsets, doc_ids, scores = part
@@ -91,11 +87,11 @@ def _of_parts(args: argparse.Namespace, model: Any) -> int:
                 doc_ids = np.char.add(f"{number}-", (np.arange(len(scores)) + 1).astype(str))
             path = folder / f"part-{number:05d}.run"
             run = Run(query_ids, offsets, doc_ids, scores)
-            truerank.write_run(run, path, tag=args.tag, depth=args.depth)
+            truerank.write_run(run, path, tag=args.tag or "truerank", depth=args.depth)
     return 0
 
 
-def _rank_text(args: argparse.Namespace) -> int:
+def _rank_text(args: Arguments) -> int:
     """The candidates of each query in an index, by a model with its features."""
     if args.index is None or args.queries is None or args.data is not None:
         raise common.UsageError("raw text needs both --index and --queries, and no data file")
@@ -103,7 +99,7 @@ def _rank_text(args: argparse.Namespace) -> int:
     model = common.load_as(truerank.TextRanker, args.model, advice)
     queries = truerank.read_queries(args.queries, field=args.query_field)
     found = model.rank(queries, truerank.Index(args.index))
-    found.write(args.output or "-", tag=args.tag, depth=args.depth)
+    found.write(args.output or "-", tag=args.tag or "truerank", depth=args.depth)
     common.note_nothing_found(queries, found.query_ids.tolist())
     return 0
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import filterfalse
 from typing import Any
 
-from truerank.cli import options
-from truerank.cli.options import UsageError
+from truerank.cli.parser import UsageError, typed_here
 from truerank.core.names import nearest, resolve, unknown
 from truerank.core.printing import note
 from truerank.models import registry
@@ -77,7 +76,7 @@ def listed(text: str) -> list[Any] | None:
 def ranker_class(name: str) -> type[Any]:
     """The class of a ranker by its command line name; any other name is misuse."""
     if name not in registry.RANKERS:
-        typed = options.typed_here(name)
+        typed = typed_here(name)
         raise UsageError(f"{name!r} is {typed}" if typed else unknown(registry.RANKERS, name, "ranker"))
     return resolve(registry.RANKERS[name])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import shlex
@@ -11,35 +10,44 @@ import sys
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
 from truerank.cli.judge import from_plan
-from truerank.cli.systems import baseline_name, experiment_of, settle_systems
+from truerank.cli.parser import Output, only, option, refuse
+from truerank.cli.systems import experiment_of, named_systems
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    options.add_system_options(parser, "; the first is the baseline")
-    add = options.adder(parser)
-    add("-o --output FILE", "output file of the page", default="report.html", type=options.Output)
-    add("--measures NAME …", "measures; the first decides the verdict", default=["nDCG@10 AP RR"])
-    add("--cutoff FILE", "add the risk curve of a cutoff (`truerank cutoff fit`)")
-    add("--title TEXT", "heading of the page", default="Ranking report")
-    add("--format", "format of the output; markdown needs no extra (default: html)", choices=("html", "markdown"))
-    options.share(parser, "baseline", "topics", "training", "segments", "json")
-    options.share(parser, "collapse", to="qrels")
-    options.add_convention(parser)
-    options.add_data_options(parser, to="data", why="belongs to --data")
-    options.refuse(parser, "cutoff format", "json", "has no effect with --json, which writes no page")
-    options.refuse(parser, "cutoff", "format=markdown", "needs the charts of --format html")
-    options.add_plan(parser, "qrels data scores baseline cutoff format segments json")
+class Arguments(
+    options.Compared,
+    options.Columns,
+    options.Baseline,
+    options.Segments,
+    options.Json,
+    options.Collapse,
+    options.Planned,
+):
+    output: Output = option("output file of the page", "FILE", default="report.html")
+    measures: list[str] = option("measures; the first decides the verdict", "NAME …", default=["nDCG@10 AP RR"])
+    cutoff: str | None = option("add the risk curve of a cutoff (`truerank cutoff fit`)", "FILE")
+    title: str = option("heading of the page", "TEXT", default="Ranking report")
+    format: str | None = option(
+        "format of the output; markdown needs no extra (default: html)", choices=("html", "markdown")
+    )
+    convention: options.Convention | None = options.convention()
+    RULES = (
+        only("collapse", "qrels"),
+        only("features exclude", "data", "belongs to --data"),
+        refuse("cutoff format", "json", "has no effect with --json, which writes no page"),
+        refuse("cutoff", "format=markdown", "needs the charts of --format html"),
+        refuse("qrels data scores baseline cutoff format segments json", "plan", options.NO_PLAN),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Write the page; systems are models, then score files, or runs, in the order named."""
     if args.plan is not None:
-        return _of_plan(args)
-    common.settle_convention(args)
-    settle_systems(args)
-    if not args.files:
+        return _of_plan(args, args.plan)
+    named = named_systems(args)
+    if not named.files:
         raise common.UsageError("name the systems: models or --scores FILE … with --data, runs with --qrels")
-    experiment = experiment_of(args, " ".join(args.measures), baseline=args.baseline and baseline_name(args))
+    experiment = experiment_of(args, named, args.measures, baseline=args.baseline and named.baseline(args.baseline))
     evidence = experiment.evidence()
     if experiment.training is not None:
         common.note(experiment.training.text)
@@ -51,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         from truerank.report.evidence import make_report
 
-        files = [path for path in (args.data, args.qrels, *args.files) if path not in (None, "-")]
+        files = [path for path in (args.data, args.qrels, *named.files) if path not in (None, "-")]
         text = make_report(
             evidence,
             title=args.title,
@@ -68,12 +76,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_plan(args: argparse.Namespace) -> int:
+def _of_plan(args: Arguments, plan: str) -> int:
     from truerank.report.judging import estimate_section
     from truerank.report.page import page
 
-    found = from_plan(args, args.measures)
-    made_by = f"Made by {shlex.join(['truerank', *sys.argv[1:]])}; {args.plan}: {_digest(args.plan)}"
+    found = from_plan(args, plan, args.judges, args.measures)
+    made_by = f"Made by {shlex.join(['truerank', *sys.argv[1:]])}; {plan}: {_digest(plan)}"
     with common.output(args.output) as stream:
         stream.write(page(args.title, made_by, [estimate_section(found)]))
     return 0

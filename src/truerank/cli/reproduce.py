@@ -6,7 +6,6 @@ figures. Run this in the folder where the command ran.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import io
 import json
@@ -18,6 +17,7 @@ from contextlib import redirect_stdout
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.cli.parser import argument
 from truerank.core.errors import DataFileError
 from truerank.core.files import read_text
 
@@ -33,13 +33,11 @@ _UNLIKE = {"version", "schema"}  # entries of results that may differ
 _CLOSE = 1e-9
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("record FILE", "file that compare or evaluate recorded")
-    options.share(parser, "json")
+class Arguments(options.Json):
+    record: str = argument("file that compare or evaluate recorded", "FILE")
 
 
-def record(args: argparse.Namespace, figures: dict[str, Any]) -> None:
+def record(args: options.Record, figures: dict[str, Any]) -> None:
     """Write `args.record`, if it is given, with the command that runs and its figures."""
     if args.record is None:
         return
@@ -61,7 +59,7 @@ def record(args: argparse.Namespace, figures: dict[str, Any]) -> None:
         stream.write("\n")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Compare files, run the command, and compare figures; 1 if a file or a figure differs."""
     from truerank.cli import main
 

@@ -6,7 +6,6 @@ replace it if the new one is better. Exit codes: 0 replaced, 3 kept; others are 
 
 from __future__ import annotations
 
-import argparse
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.parser import OutputFile, Replaced, argument, option, refuse
 from truerank.core.files import atomic_write, identity, one_step
 from truerank.core.locks import locked
 
@@ -21,36 +21,39 @@ KEPT = 3
 """Exit code where the model in production stays; 0 where it was replaced."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("production MODEL", "the model in production, which `truerank train` wrote", type=options.Replaced)
-    add("data DATA …", "newer judged rankings: LETOR files, or tables")
-    add("--held-out FILE", "judged queries that trained neither model (default: a share of the newer queries)")
-    add("--share S", "share of the newer queries to hold out, in place of --held-out (default: 0.3)", type=float)
-    add("--valid FILE", "validation queries, for early stopping")
-    text = "continue: add trees, or start from the model's weights; refit: train again; auto: continue if possible"
-    add("--how", text, choices=("auto", "continue", "refit"), default="auto")
-    add("--more N", "number of trees to add (default: 20)", type=int)
-    add("--set key=value …", "parameters to change", default=[])
-    add("--measure NAME", "measure to compare (default: the model's measure)")
-    options.share(parser, "test")
-    add("--level P", "significance level: the p-value must be lower", default=0.05)
-    add("--margin M", "also promote a model that is not worse by more than M (default: 0, require a gain)", default=0.0)
-    add("--model FILE", "output file of a better model (default: replace MODEL)", type=options.OutputFile)
-    add("--previous FILE", "output file that keeps the replaced model", type=options.OutputFile)
-    text = "history of the uses of held-out queries (default: MODEL.history.json)"
-    add("--history FILE", text, type=options.OutputFile)
-    add("--candidate FILE", "output file of the new model in any case", type=options.OutputFile)
-    add("--seed N", "seed of the split and the test", default=0)
-    options.add_convention(parser)
-    options.add_data_options(parser, columns=False)
-    options.share(parser, "position", "json")
-    options.refuse(parser, "share", "held_out", "and --held-out both choose the held-out queries. Give one of them")
-    why = "has no effect with --how refit, which trains all trees again"
-    options.refuse(parser, "more", "how=refit", why)
+class Arguments(options.Reading, options.Test, options.Position, options.Json):
+    production: Replaced = argument("the model in production, which `truerank train` wrote", "MODEL")
+    data: list[str] = argument("newer judged rankings: LETOR files, or tables", "DATA …")
+    held_out: str | None = option(
+        "judged queries that trained neither model (default: a share of the newer queries)", "FILE"
+    )
+    share: float | None = option("share of the newer queries to hold out, in place of --held-out (default: 0.3)", "S")
+    valid: str | None = option("validation queries, for early stopping", "FILE")
+    how: str = option(
+        "continue: add trees, or start from the model's weights; refit: train again; auto: continue if possible",
+        choices=("auto", "continue", "refit"),
+        default="auto",
+    )
+    more: int | None = option("number of trees to add (default: 20)", "N")
+    set: list[str] = option("parameters to change", "key=value …")
+    measure: str | None = option("measure to compare (default: the model's measure)", "NAME")
+    level: float = option("significance level: the p-value must be lower", "P", default=0.05)
+    margin: float = option(
+        "also promote a model that is not worse by more than M (default: 0, require a gain)", "M", default=0.0
+    )
+    model: OutputFile | None = option("output file of a better model (default: replace MODEL)", "FILE")
+    previous: OutputFile | None = option("output file that keeps the replaced model", "FILE")
+    history: OutputFile | None = option("history of the uses of held-out queries (default: MODEL.history.json)", "FILE")
+    candidate: OutputFile | None = option("output file of the new model in any case", "FILE")
+    seed: int = option("seed of the split and the test", "N", default=0)
+    convention: options.Convention | None = options.convention()
+    RULES = (
+        refuse("share", "held_out", "and --held-out both choose the held-out queries. Give one of them"),
+        refuse("more", "how=refit", "has no effect with --how refit, which trains all trees again"),
+    )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Read, train, compare, replace or keep; no other run may write the history or the model meanwhile."""
     compared = Path(args.production).read_bytes()
     target = args.model or _default("--model", args.production)
@@ -69,13 +72,13 @@ def run(args: argparse.Namespace) -> int:
 def _default(option: str, path: str) -> str:
     """The default of an option; the error names the option if the file cannot be written."""
     try:
-        options.OutputFile(path).check(option)
+        OutputFile(path).check(option)
     except common.InvalidInputError as error:
         raise common.InvalidInputError(f"{error}. Name another place with {option} FILE") from error
     return path
 
 
-def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> int:
+def _run(args: Arguments, state: str, target: str, compared: bytes) -> int:
     from truerank.inspection.retraining import digest
     from truerank.models.model_file import model_text
     from truerank.significance.history import History
@@ -90,8 +93,9 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
     earlier = history.references.get(own_digest)
     reference = _load_reference(earlier) if args.margin > 0 and earlier is not None else None
     data = _read(args, production)
-    held_out = None if args.held_out is None else common.read_graded(args.held_out, args, like=production)
-    valid = None if args.valid is None else common.read_graded(args.valid, args, like=production)
+    others = args.but(position=None)  # of queries to learn from alone
+    held_out = None if args.held_out is None else common.read_graded(args.held_out, others, like=production)
+    valid = None if args.valid is None else common.read_graded(args.valid, others, like=production)
     both = 0 if held_out is None else len({*map(str, data.query_ids)} & {*map(str, held_out.query_ids)})
     if both:
         common.note(
@@ -135,7 +139,7 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
     return 0 if found.promoted else KEPT
 
 
-def _read(args: argparse.Namespace, production: Any) -> truerank.RankingData:
+def _read(args: Arguments, production: Any) -> truerank.RankingData:
     """Return the rows to learn from; unseen categories are noted."""
     from truerank.data.columns import names_of
     from truerank.io.tables import UNSEEN
@@ -146,9 +150,8 @@ def _read(args: argparse.Namespace, production: Any) -> truerank.RankingData:
         raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice")
     parts = [common.read_graded(path, args, like=production) for path in args.data]
     if args.position is not None:
-        parts = [common.with_position(part, args, [production]) for part in parts]
+        parts = [common.with_position(part, args.position, [production]) for part in parts]
     data = parts[0] if len(parts) == 1 else truerank.RankingData.concatenate(parts)
-    args.position = None  # of queries to learn from alone
     for name in data.category_names or {}:
         unseen = int((data.X[:, names_of(data).index(name)] == UNSEEN).sum())
         if unseen:
@@ -176,7 +179,7 @@ def _reference(target: str) -> str:
     return f"{target}.reference.json"
 
 
-def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> None:
+def _report(args: Arguments, found: Any, target: str, both: int) -> None:
     from truerank.significance.tables import remarks_below
 
     comparison = found.comparison

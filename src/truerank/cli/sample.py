@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import filecmp
 import shutil
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import OutputFolder, argument, option, refuse
 from truerank.core.files import atomic_write, one_step
 
 # Features that serve as systems of their own: name of the run -> column.
@@ -26,16 +26,14 @@ TERMS = "cranfield.md"
 """Not README.md: the folder may be somebody's project."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("out [DIR]", "output folder; created if it does not exist", type=options.OutputFolder)
-    add("--demo", "train and test a ranker on the sample, and write it to DIR (default: demo-output)")
-    add("--seed N", "seed of the split of queries", default=0)
-    options.share(parser, "replace", "json")
-    options.refuse(parser, "replace", "demo")
+class Arguments(options.Replace, options.Json):
+    out: OutputFolder | None = argument("output folder; created if it does not exist", "[DIR]")
+    demo: bool = option("train and test a ranker on the sample, and write it to DIR (default: demo-output)")
+    seed: int = option("seed of the split of queries", "N", default=0)
+    RULES = (refuse("replace", "demo"),)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Write training, validation and test queries, qrels, runs and tables of the Cranfield sample.
 
     The files are made in a temporary folder. Existing files with the same bytes stay, and other files of these names
@@ -114,7 +112,7 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
     return written
 
 
-def _demo(args: argparse.Namespace) -> int:
+def _demo(args: Arguments) -> int:
     """Train AdaRank on four fifths of the sample's queries, test it on the fifth, for each fifth; save one of all."""
     import numpy as np
 

@@ -7,39 +7,39 @@ inner product with every document, without an index. Files of vectors are .npy o
 
 from __future__ import annotations
 
-import argparse
-
 import truerank
 from truerank.cli import common, options
+from truerank.cli.parser import Output, argument, one_word, option, positive, refuse
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("index [INDEX]", "a folder that `truerank text index` wrote")
-    add("queries [QUERIES]", 'JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
-    add(
-        "--function NAME",
+class Arguments(options.QueryField, options.Threads):
+    index: str | None = argument("a folder that `truerank text index` wrote", "[INDEX]")
+    queries: str | None = argument('JSON lines {"id", "text"}, a table, TREC topics or SMART queries', "[QUERIES]")
+    function: str | None = option(
         "bm25, cosine, tfidf, dirichlet, jelinek-mercer or latent, with parameters as in "
         "'bm25(k1=0.9, b=0.4, analyser=porter, field=title)' (default: bm25)",
+        "NAME",
     )
-    add("--vectors FILE", "vectors of the documents: rank by inner products instead")
-    add("--query-vectors FILE", "vectors of the queries", to="vectors")
-    add("--ids FILE", "id of each document, one on each line (default: those of --vectors)", to="vectors")
-    add("--query-ids FILE", "id of each query (default: those of --query-vectors)", to="vectors")
-    similarities = ("inner-product", "cosine")
-    add("--similarity", "what the score is (default: inner-product)", choices=similarities, to="vectors")
-    add("--depth N", "documents of each query", type=options.positive, default=1000)
-    add("--tag NAME", "name of the run", type=options.tag, default="truerank")
-    options.share(parser, "query-field", "threads")
-    options.refuse(parser, "index queries function query_field threads", "vectors")
-    add("-o --output FILE", "output file of the run (default: stdout)", type=options.Output)
+    vectors: str | None = option("vectors of the documents: rank by inner products instead", "FILE")
+    query_vectors: str | None = option("vectors of the queries", "FILE", to="vectors")
+    ids: str | None = option(
+        "id of each document, one on each line (default: those of --vectors)", "FILE", to="vectors"
+    )
+    query_ids: str | None = option("id of each query (default: those of --query-vectors)", "FILE", to="vectors")
+    similarity: str | None = option(
+        "what the score is (default: inner-product)", choices=("inner-product", "cosine"), to="vectors"
+    )
+    depth: int = option("documents of each query", "N", type=positive, default=1000)
+    tag: str = option("name of the run", "NAME", type=one_word, default="truerank")
+    output: Output | None = option("output file of the run (default: stdout)", "FILE")
+    RULES = (refuse("index queries function query_field threads", "vectors"),)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Search and write."""
     if args.vectors is not None:
         return _by_vectors(args)
-    if args.queries is None:
+    if args.index is None or args.queries is None:
         raise common.UsageError("name an index and a file of queries, or give --vectors and --query-vectors")
     index = truerank.Index(args.index)
     queries = truerank.read_queries(args.queries, field=args.query_field)
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _by_vectors(args: argparse.Namespace) -> int:
+def _by_vectors(args: Arguments) -> int:
     if args.query_vectors is None:
         raise common.UsageError("--vectors needs the vectors of the queries. Add --query-vectors FILE")
     documents = truerank.read_vectors(args.vectors, args.ids)

@@ -7,7 +7,6 @@ runs are divided in the same way.
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 import warnings
@@ -18,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 import truerank
 from truerank.cli import common, options
 from truerank.cli.describe import read_as_found
+from truerank.cli.parser import OutputFolder, argument, option
 from truerank.core.errors import DataFileError, TruerankError
 
 if TYPE_CHECKING:
@@ -26,17 +26,15 @@ if TYPE_CHECKING:
 _QID = re.compile(rb"^\s*\S+\s+qid:(\S+)")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("data DATA", "a table, LETOR text, TREC qrels or a TREC run (text also as .gz, .xz, .zst)")
-    add("--test SHARE", "share of the queries", default=0.2)
-    add("--validation SHARE", "share of the queries (default: 0, no file)", default=0.0)
-    add("-o --output DIR", "output folder", type=options.OutputFolder, default=".")
-    add("--query-column NAME", "column of the query in a table (default: qid)")
-    options.share(parser, "seed", "replace", "json")
+class Arguments(options.Seed, options.Replace, options.Json):
+    data: str = argument("a table, LETOR text, TREC qrels or a TREC run (text also as .gz, .xz, .zst)", "DATA")
+    test: float = option("share of the queries", "SHARE", default=0.2)
+    validation: float = option("share of the queries (default: 0, no file)", "SHARE", default=0.0)
+    output: OutputFolder = option("output folder", "DIR", default=".")
+    query_column: str | None = option("column of the query in a table (default: qid)", "NAME")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Write the files; a table of what they hold goes to stdout."""
     import numpy as np
 
@@ -47,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.data == "-":
         raise common.UsageError("split names its files after DATA: give a file instead of standard input (-)")
-    for option, share in (("--test", args.test), ("--validation", args.validation)):
+    for name, share in (("--test", args.test), ("--validation", args.validation)):
         if not 0.0 <= share < 1.0:
-            raise common.UsageError(f"{option} must be a share from 0 to below 1, got {share:g}")
+            raise common.UsageError(f"{name} must be a share from 0 to below 1, got {share:g}")
     if args.test + args.validation >= 1.0 or args.test + args.validation == 0.0:
         raise common.UsageError(
             f"--test and --validation must have a sum above 0 and below 1, got {args.test:g} and {args.validation:g}"
@@ -142,21 +140,21 @@ class _Table:
             taken = concat_tables([self.table.slice(run[0], len(run)) for run in runs])
         write_arrow(taken, self.kind, stream)
 
-    def next_command(self, args: argparse.Namespace, train: str) -> str:
+    def next_command(self, args: Arguments, train: str) -> str:
         """The command that trains, with the options that the columns need; `describe` where they cannot be found."""
         from truerank.experiments.policy import about_data
 
         own = [] if args.query_column is None else ["--query-column", args.query_column]
-        parser = argparse.ArgumentParser()
-        options.add_data_options(parser, categorical=True)
         described = f"truerank describe {shlex.join([train, *own])}"
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "(?!changes figures)")
-                data, words = read_as_found(args.data, parser.parse_args(own))
+                data, words = read_as_found(
+                    args.data, options.Categorical(query_column=args.query_column, wording=args.wording)
+                )
         except TruerankError:
             return described
-        common.remark(argparse.Namespace(wording=args.wording), args.data, about_data(data, trains=True))
+        common.remark(options.Options(wording=args.wording), args.data, about_data(data, trains=True))
         command = f"truerank train {shlex.join([train, *own, *words])} --model model.json"
         return command if data.n_features else f"{described}\n\n{common.without_features(train)}"
 
@@ -193,7 +191,7 @@ class _Lines:
         """Write these lines."""
         stream.writelines(self.lines[row] for row in rows.tolist())
 
-    def next_command(self, args: argparse.Namespace, train: str) -> str:
+    def next_command(self, args: Arguments, train: str) -> str:
         """The command that reads rows, qrels or a run."""
         from truerank.experiments.policy import about_data, about_qrels, about_runs
 
@@ -206,7 +204,7 @@ class _Lines:
                 found = about_qrels(truerank.read_qrels(args.data))
             else:
                 found = about_runs({args.data: truerank.read_run(args.data).contradicts_ranks})
-            common.remark(argparse.Namespace(wording=args.wording), args.data, found)
+            common.remark(options.Options(wording=args.wording), args.data, found)
         name = shlex.quote(train)
         commands = {4: f"truerank evaluate --qrels {name} RUN", 6: f"truerank evaluate --qrels QRELS {name}"}
         return commands.get(self.words, f"truerank train {name} --model model.json")

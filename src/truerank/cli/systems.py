@@ -2,40 +2,66 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 if TYPE_CHECKING:
-    from truerank.core.types import TrainingRule
+    from truerank.core.types import Convention, TrainingRule
     from truerank.data.ranking_data import RankingData
     from truerank.experiments.experiment import Experiment
     from truerank.experiments.policy import Provenance
 
 
-def training_rule(args: argparse.Namespace) -> TrainingRule:
+class Named(NamedTuple):
+    """The systems that a command names, by the input they need.
+
+    `files` and `names` are of all systems: models, runs, scores. `convention` is the default of the kind of judgements
+    if none was given, and then `about_convention` says so.
+    """
+
+    models: list[str]
+    runs: list[str]
+    files: list[str]
+    names: list[str]
+    convention: Convention
+    about_convention: str
+
+    def baseline(self, given: str | None) -> str:
+        """Return the name of the baseline, which is given by its name or its file; by default, the first system."""
+        if given is None:
+            return self.names[0]
+        if given in self.files:
+            return self.names[self.files.index(given)]
+        if (name := common.printable(given)) in self.names:
+            return name
+        raise common.UsageError(
+            f"--baseline {given!r} is not among the compared systems. Choose one of: {', '.join(self.names[:20])}"
+        )
+
+
+def training_rule(given: str | None) -> TrainingRule:
     """Return the rule for queries that trained a model, as Python calls it."""
-    rule: Any = (args.training_queries or "leave-out").replace("-", " ")
+    rule: Any = (given or "leave-out").replace("-", " ")
     return rule
 
 
 def about_training(
-    args: argparse.Namespace, models: Mapping[str, Any], data: Any, *, instead: Sequence[str] = ("use other queries",)
+    rule: str | None, models: Mapping[str, Any], data: Any, *, instead: Sequence[str] = ("use other queries",)
 ) -> Provenance:
     """Queries of `data` that did not train the models (by file), with a text to print first; see `settle_training`."""
     from truerank.experiments.policy import settle_training
 
-    return settle_training(models, data, training_rule(args), instead=instead)
+    return settle_training(models, data, training_rule(rule), instead=instead)
 
 
-def settle_systems(args: argparse.Namespace, least: int = 0) -> None:
-    """Sort the systems of `options.add_system_options` into `args.models` and `args.runs`, by the input they need.
+def named_systems(args: options.Compared, least: int = 0) -> Named:
+    """Return the systems of a command.
 
-    `args.files` and `args.names` are of all systems: models, runs, scores. A baseline that is a column of the data, or
-    a file that was not named, becomes the last of them. Fewer than `least` systems are refused.
+    A baseline that is a column of the data, or a file that was not named, becomes the last of them. Fewer than `least`
+    systems are refused.
     """
     named = [*args.systems, *args.named]
     if (args.data is None) == (args.qrels is None):
@@ -47,76 +73,67 @@ def settle_systems(args: argparse.Namespace, least: int = 0) -> None:
         raise common.UsageError(
             "give either --qrels FILE with runs, or --data FILE with models, --scores FILE … or --baseline COLUMN"
         )
-    args.models, args.runs = (named, []) if args.qrels is None else ([], common.run_paths(named))
-    if not args.models:
+    models, runs = (named, []) if args.qrels is None else ([], common.run_paths(named))
+    if not models:
         why = "belongs to --data" if args.data is None else "belongs to models. Name a model"
         common.refuse_idle(args, ["training_queries"], why)
-    files = [*args.models, *args.runs, *args.scores]
+    files = [*models, *runs, *args.scores]
     if len(set(files)) < len(files):
         raise common.UsageError("the same file is named twice")
     known = {None, *files, *common.run_names(files, or_paths=True)}
-    if args.data is not None and args.baseline not in known and common.printable(args.baseline) not in known:
-        args.scores = [*args.scores, args.baseline]
-        files = [*files, args.baseline]
+    column = args.baseline if args.data is not None else None
+    if column is not None and column not in known and common.printable(column) not in known:
+        files = [*files, column]
     if len(files) < least:
         more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
         raise common.UsageError(f"a comparison needs at least two systems, got {len(files)}. Add {more}")
-    args.files, args.names = files, common.run_names(files, or_paths=True)
+    convention: Convention = args.convention or ("ranklib" if args.qrels is None else "trec")
+    about = f" (the default for {'judged rows' if args.qrels is None else 'runs and qrels'})"
+    names = common.run_names(files, or_paths=True)
+    return Named(models, runs, files, names, convention, "" if args.convention else about)
 
 
-def baseline_name(args: argparse.Namespace) -> str:
-    """Return the name of the baseline, which is given by its name or its file; by default, the first system."""
-    if args.baseline is None:
-        return args.names[0]
-    if args.baseline in args.files:
-        return args.names[args.files.index(args.baseline)]
-    if (name := common.printable(args.baseline)) in args.names:
-        return name
-    raise common.UsageError(
-        f"--baseline {args.baseline!r} is not among the compared systems. Choose one of: {', '.join(args.names[:20])}"
-    )
-
-
-def experiment_of(args: argparse.Namespace, measures: str, *, baseline: str | None = None) -> Experiment:
-    """Return the experiment on the systems that `settle_systems` found, and tell the remarks on what was read."""
+def experiment_of(
+    args: options.Compared, named: Named, measures: Sequence[str], *, baseline: str | None = None
+) -> Experiment:
+    """Return the experiment on the systems, and print the remarks on what was read."""
     from truerank.experiments.experiment import Experiment
     from truerank.experiments.systems import ModelFile, RowsFile
 
-    common.check_one_stdin([args.data, args.qrels, *args.files])
-    systems: dict[str, Any] = dict(zip(args.names, args.files))
-    models = {name: ModelFile(path, common.load_ranker(path)) for name, path in zip(args.names, args.models)}
-    with common.cluster_of(args) as client:
+    common.check_one_stdin([path for path in (args.data, args.qrels, *named.files) if path is not None])
+    systems: dict[str, Any] = dict(zip(named.names, named.files))
+    models = {name: ModelFile(path, common.load_ranker(path)) for name, path in zip(named.names, named.models)}
+    with common.cluster_of(args.cluster) as client:
         judgements = common.judgements_of(args)
         if args.data is not None:
-            read = partial(_read, args, client)
-            judgements = RowsFile(args.data, read, partial(_read_columns, args))
+            judgements = RowsFile(args.data, partial(_read, args, client), partial(_read_columns, args))
         found = Experiment(
-            judgements, systems | models, measures, baseline=baseline, convention=args.convention, topics=args.topics,
-            training_queries=training_rule(args), segments=getattr(args, "segments", None),
-            collapse=getattr(args, "collapse", None),
+            judgements, systems | models, " ".join(measures), baseline=baseline, convention=named.convention,
+            topics=args.topics, training_queries=training_rule(args.training_queries), segments=args.segments,
+            collapse=args.collapse,
         )  # fmt: skip
-        common.tell_remarks(args, found.found)
+        common.tell_remarks(found.found)
     return found
 
 
-def _read(args: argparse.Namespace, client: Any, like: Any) -> Any:
-    return common.read_judged(args.data, args, like=like, features=like is not None, client=client)
+def _read(args: options.Compared, client: Any, like: Any) -> Any:
+    return common.read_judged(str(args.data), args, like=like, features=like is not None, client=client)
 
 
-def _read_columns(args: argparse.Namespace, columns: list[str], like: Any) -> RankingData:
+def _read_columns(args: options.Compared, columns: list[str], like: Any) -> RankingData:
     """Rows of `args.data` with at least these columns, read as the models know them."""
     from truerank.data.columns import reading_of
     from truerank.experiments.systems import check_column
     from truerank.io.tables import column_names
 
-    if args.data == "-":
+    data = str(args.data)
+    if data == "-":
         raise common.UsageError(f"{columns[0]}: there is no such file, and columns are read from a file, not from -")
-    asked = argparse.Namespace(**vars(args))
-    if common.table_kind(args.data):
-        known = column_names(args.data)
+    if common.table_kind(data):
+        known = column_names(data)
         for name in columns:
-            check_column(name, known, args.data)
-        asked.features, asked.exclude, asked.missing = columns, None, "nan"
-        asked.categorical = list(getattr(like, "category_names", None) or {}) if like else None
-        asked.categorical = [name for name in asked.categorical or [] if name in columns] or None
-    return common.read_data(args.data, asked, reading=reading_of(like))
+            check_column(name, known, data)
+        categories = getattr(like, "category_names", None) or {}
+        categorical = [name for name in categories if name in columns] or None
+        args = args.but(features=columns, exclude=None, missing="nan", categorical=categorical)
+    return common.read_data(data, args, reading=reading_of(like))

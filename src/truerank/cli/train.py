@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import time
 from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.parser import OutputFile, OutputFolder, argument, option, refuse
 from truerank.models.registry import RANKERS
 
 SEVERAL_FILES = (
@@ -17,28 +17,29 @@ SEVERAL_FILES = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("train [TRAIN]", "judged rankings: a LETOR file (.gz .xz .zst), a table, or -")
-    options.add_ranker_options(parser)
-    add("--valid FILE", "validation queries, for early stopping and selection")
-    text = "learn the score differences of a teacher (a file with one score for each row) instead of the grades"
-    add("--teacher FILE", text + ", by oblivious-boosting or ridge")
-    add("--model FILE", "output file of the model, as JSON (required)", type=options.OutputFile)
-    add("--list [NAME]", "list the rankers and their parameters, or describe one", const="")
-    text = "store the progress in this folder, from which the same command continues after a crash"
-    add("--checkpoint DIR", text, type=options.OutputFolder)
-    options.share(parser, "grades")
-    options.add_data_options(parser, categorical=True)
-    options.share(parser, "cluster", "out-of-core", "position", "json")
-    options.refuse(parser, "prepare categorical position teacher", "cluster")
-    options.refuse(parser, "position", "checkpoint")
+class Arguments(options.Learning, options.Clustered, options.Json):
+    ONE_FILE = True
+    train: str | None = argument("judged rankings: a LETOR file (.gz .xz .zst), a table, or -", "[TRAIN]")
+    valid: str | None = option("validation queries, for early stopping and selection", "FILE")
+    teacher: str | None = option(
+        "learn the score differences of a teacher (a file with one score for each row) instead of the grades, "
+        "by oblivious-boosting or ridge",
+        "FILE",
+    )
+    model: OutputFile | None = option("output file of the model, as JSON (required)", "FILE")
+    listed: str | None = option(
+        "list the rankers and their parameters, or describe one", "[NAME]", const="", names="--list"
+    )
+    checkpoint: OutputFolder | None = option(
+        "store the progress in this folder, from which the same command continues after a crash", "DIR"
+    )
+    RULES = (refuse("prepare categorical position teacher", "cluster"), refuse("position", "checkpoint"))
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Read, fit, save; a summary goes to stderr, or with --json to stdout."""
-    if args.list is not None:
-        return _list(args)
+    if args.listed is not None:
+        return _list(args.listed, args.json)
     if args.train is None or args.model is None:
         raise common.UsageError("name the training data and the model's file: truerank train TRAIN --model model.json")
     start = time.process_time()
@@ -56,18 +57,18 @@ def run(args: argparse.Namespace) -> int:
             f"--checkpoint: {'--prepare' if args.prepare else args.ranker} has no rounds that could be stored. Leave "
             "--checkpoint out"
         )
-    with common.cluster_of(args) as client:
-        return _train(args, ranker, client, start)
+    with common.cluster_of(args.cluster) as client:
+        return _train(args, args.train, args.model, ranker, client, start)
 
 
-def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> int:
+def _train(args: Arguments, train: str, model: str, ranker: Any, client: Any, start: float) -> int:
     """Read and fit, in this process or on a cluster."""
     loaded = time.process_time()
-    data = common.read_graded(args.train, args, client=client)
+    data = common.read_graded(train, args, client=client)
     if args.teacher is not None:
         data = _with_teacher(args.teacher, data, ranker)
     if args.position is not None:
-        data = common.with_position(data, args, [ranker])
+        data = common.with_position(data, args.position, [ranker])
     valid = None if args.valid is None else common.read_graded(args.valid, args, client=client, like=data)
     if args.categorical:
         common.set_categorical(ranker, data, args)
@@ -81,7 +82,7 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     ranker.fit(data, eval_set=valid)
     fitted = time.process_time()
     common.remember_reading(ranker, args)
-    truerank.save_model(ranker, args.model)
+    truerank.save_model(ranker, model)
     training = None if args.teacher else float(ranker._measure().mean(data.judgements(), data.scores(ranker)))
     validation = None if valid is None else float(ranker.score(valid))
     measure = getattr(ranker, "measure", None) or "nDCG@10"
@@ -121,20 +122,20 @@ def _with_teacher(path: str, data: Any, ranker: Any) -> Any:
     return with_teacher(data, read_stated(path, data))
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(name: str, as_json: bool) -> int:
     """List every ranker, or describe one."""
-    names = list(RANKERS) if args.list == "" else [args.list]
-    classes = {name: ranker_options.ranker_class(name) for name in names}
-    described = {name: _describe(cls) for name, cls in classes.items()}
-    if args.json:
+    names = list(RANKERS) if name == "" else [name]
+    classes = {one: ranker_options.ranker_class(one) for one in names}
+    described = {one: _describe(cls) for one, cls in classes.items()}
+    if as_json:
         common.print_json(described)
-    elif args.list:
-        print(f"{args.list}: truerank.{classes[args.list].__name__}\n\n{inspect.getdoc(classes[args.list])}")
+    elif name:
+        print(f"{name}: truerank.{classes[name].__name__}\n\n{inspect.getdoc(classes[name])}")
     else:
-        for name, entry in described.items():
+        for one, entry in described.items():
             params = ", ".join(f"{key}={value!r}" for key, value in entry["params"].items())
             print(
-                f"{name}  ({entry['class']})\n    {entry['summary']}\n    {params}\n    missing values: "
+                f"{one}  ({entry['class']})\n    {entry['summary']}\n    {params}\n    missing values: "
                 f"{entry['missing_values']}"
             )
     return 0

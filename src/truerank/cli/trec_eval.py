@@ -53,8 +53,8 @@ def configure(parser: Any) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="runs; - is standard input")
 
 
-def run(args: Any) -> int:
-    """Run the command with `args.arguments`, the words after its name; returns trec_eval's exit code."""
+def run(words: list[str]) -> int:
+    """Run the command with the words after its name; returns trec_eval's exit code."""
     from truerank.compat.trec_eval import (
         FORMATS,
         Evaluation,
@@ -67,17 +67,15 @@ def run(args: Any) -> int:
 
     gc.disable()  # nothing here is cyclic, and collections need a tenth of the time
     try:
-        given, files = getopt.gnu_getopt(
-            args.arguments, SHORT, [name + "=" * bool(value) for _, name, value, _ in OPTIONS]
-        )
-        words = [(LONG[name[2:]] if name.startswith("--") else name[1:], value) for name, value in given]
+        given, files = getopt.gnu_getopt(words, SHORT, [name + "=" * bool(value) for _, name, value, _ in OPTIONS])
+        letters = [(LONG[name[2:]] if name.startswith("--") else name[1:], value) for name, value in given]
         options = Options()
-        for letter, value in words:
+        for letter, value in letters:
             if letter == "v":
                 print("trec_eval version 10.0", file=sys.stderr)
                 return 0
             _set(options, letter, value)
-        chosen = dict(words)
+        chosen = dict(letters)
         if "h" in chosen:
             return _print_help(options.measures)
         if len(files) < 2:

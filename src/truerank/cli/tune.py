@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,36 +9,37 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
-from truerank.cli.cross_validate import settle_cv
+from truerank.cli.cross_validate import n_folds
+from truerank.cli.parser import OutputFile, argument, option
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add(
-        "folds FOLDS",
+class Arguments(options.Learning, options.Folds, options.Json):
+    folds: str = argument(
         "one file (or table) that is split by query, or a folder of published folds: Fold*/{train,vali,test}.txt or "
         "S1.txt … S5.txt (test queries are not used)",
+        "FOLDS",
     )
-    options.add_ranker_options(parser)
-    text = "values to choose from: depth=4,6 or a range, depth=3..8, learning_rate=0.01..0.3:log (default: by ranker)"
-    add("--space key=VALUES …", text, default=[])
-    add("--trials N", "settings that Optuna tries (default: all combinations of lists; 30 with a range)", type=int)
-    add("--measure MEASURE", "measure that chooses (default: the ranker's)")
-    add("--jobs N", "folds to fit at once", default=1)
-    text = "file of finished trials, as JSON lines, from which the same command continues"
-    add("--state FILE", text, type=options.OutputFile)
-    text = "output file of the best model, fitted to all queries (of published folds: to those of the first)"
-    add("--model FILE", text, type=options.OutputFile, required=True)
-    options.add_convention(parser, "ranklib")
-    options.add_data_options(parser, categorical=True)
-    options.share(parser, "grades", "cv", "position", "json")
+    space: list[str] = option(
+        "values to choose from: depth=4,6 or a range, depth=3..8, learning_rate=0.01..0.3:log (default: by ranker)",
+        "key=VALUES …",
+    )
+    trials: int | None = option("settings that Optuna tries (default: all combinations of lists; 30 with a range)", "N")
+    measure: str | None = option("measure that chooses (default: the ranker's)", "MEASURE")
+    jobs: int = option("folds to fit at once", "N", default=1)
+    state: OutputFile | None = option(
+        "file of finished trials, as JSON lines, from which the same command continues", "FILE"
+    )
+    model: OutputFile = option(
+        "output file of the best model, fitted to all queries (of published folds: to those of the first)", "FILE"
+    )
+    convention: options.Convention = options.convention("ranklib")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Try, choose, fit the best to all queries, save."""
     from truerank.inspection.importance import measure_of
 
-    settle_cv(args)
+    n = n_folds(args)
     fixed = ranker_options.parse_settings(args.set)
     first = ranker_options.make_ranker(args.ranker, fixed, None, args.prepare)
     seeded = args.seed if "random_state" in first.get_params() or "ranker__random_state" in first.get_params() else None
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         data,
         space,
         measure=measure,
-        cv=None if Path(args.folds).is_dir() else args.cv,
+        cv=None if Path(args.folds).is_dir() else n,
         random_state=args.seed,
         watch=watch,
         **common.given(args, "convention", "trials", "jobs", "state"),
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _space(args: argparse.Namespace, ranker: truerank.Ranker, fixed: dict[str, Any]) -> dict[str, Any]:
+def _space(args: Arguments, ranker: truerank.Ranker, fixed: dict[str, Any]) -> dict[str, Any]:
     """Return the checked search space: --space, or usual values of the parameters that are not fixed."""
     from truerank.inspection.tuning import SPACES
 
@@ -138,12 +138,12 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
     return space
 
 
-def _data(args: argparse.Namespace, rankers: list[Any]) -> Any:
+def _data(args: Arguments, rankers: list[Any]) -> Any:
     """One data set, which may have published folds."""
 
     def read(path: Path) -> Any:
         rows = common.read_graded(str(path), args)
-        return rows if args.position is None else common.with_position(rows, args, rankers)
+        return rows if args.position is None else common.with_position(rows, args.position, rankers)
 
     place = Path(args.folds)
     return truerank.read_folds(place, read=read) if place.is_dir() else read(place)

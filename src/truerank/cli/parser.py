@@ -1,0 +1,403 @@
+"""How commands declare their options, and what they get of them: typed values that do not change."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from operator import methodcaller
+from types import ModuleType
+from typing import Any, NamedTuple, NoReturn, Self
+
+from truerank.core.errors import TruerankError, Wording
+from truerank.core.files import check_target, identity
+from truerank.core.method_names import called_here
+
+
+class UsageError(TruerankError):
+    """The command was misused: exit code 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are exceptions."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a `UsageError`."""
+        raise UsageError(message)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            hint = typed_here(str(value))
+            raise argparse.ArgumentError(action, f"{value!r} is {hint}" if hint else error.message) from None
+
+
+def typed_here(name: str) -> str:
+    """Return the class and the options that a name stands for, or "".
+
+    >>> typed_here("Fuzzy_Trees")
+    "ObliviousBoosting(leaves='fuzzy'): --ranker oblivious-boosting --set leaves=fuzzy"
+    """
+    method = called_here(name)
+    if method is None:
+        return ""
+    words = f"--ranker {method.name}" if method.kind == "ranker" else f"truerank calibrate --method {method.name}"
+    return f"{method}: {words}" + (f" --set {method.setting}" if method.setting else "")
+
+
+class OptionWording(Wording):
+    """Arguments as options of a command.
+
+    Parameters
+    ----------
+    options : dict
+        The options of the command, with the name of their value in the help ("" for a flag).
+
+    >>> OptionWording({"--topics": "TOPICS"}).argument("topics", "common"), OptionWording({}).argument("sparse", True)
+    ('--topics common', None)
+    """
+
+    verb, between = "add", " "
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = options
+
+    def value(self, option: str) -> str:
+        """Return the name of the value of an option; of `key=VALUE` the name after the sign."""
+        return self.options[option].rpartition("=")[2]
+
+    def argument(self, name: str, value: Any) -> str | None:
+        option = f"--{OPTION_NAMES.get(name, name).replace('_', '-')}"
+        if option not in self.options:
+            return None
+        if isinstance(value, dict):
+            value = [f"{key}={self.value(option) if own is ... else own}" for key, own in value.items()]
+        values = [] if value is True else value if isinstance(value, list | tuple) else [value]
+        return " ".join([option, *(self.value(option) if one is ... else shlex.quote(str(one)) for one in values)])
+
+
+OPTION_NAMES = {
+    "query": "query-column", "grade": "grade-column", "document": "document-column", "categories": "categorical",
+}  # fmt: skip
+"""Options that are named differently from the arguments: `read_table` reads the columns that the options name."""
+
+
+def wording_of(parser: argparse.ArgumentParser) -> OptionWording:
+    """Return the words for the options of a parser."""
+    return OptionWording({
+        option: "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+        for option, action in parser._option_string_actions.items()
+    })  # fmt: skip
+
+
+def description(module: ModuleType, summary: str) -> str:
+    """Return what the docstring of a command says after its first line, else its summary."""
+    text = " ".join((module.__doc__ or "").partition("\n\n")[2].split())
+    return text or f"{summary[:1].upper()}{summary[1:]}."
+
+
+def finish_help(parser: argparse.ArgumentParser, rare: Collection[str], shows_all: bool) -> None:
+    """Add `--help-all` and `--wide`, hide the options `rare` unless all are shown, and set a usage of one line.
+
+    The usage has the arguments and the required options of the command; its help lists all options.
+    """
+    words, text = [parser.prog], argparse.SUPPRESS
+    if "--json" in parser._option_string_actions:
+        parser.add_argument("--wide", action="store_true", help="print all columns of tables, wider than the terminal")
+    for action in parser._actions:
+        name = action.metavar if isinstance(action.metavar, str) else action.dest
+        if action.dest in rare:
+            text = "show this message and the rare options"
+            if not shows_all:
+                action.help = argparse.SUPPRESS
+        if action.option_strings:
+            if action.required:
+                words.append(f"{action.option_strings[0]} {name}")
+        else:
+            name = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else name
+            more = {"*": f"[{name} …]", "+": f"{name} …", "?": f"[{name}]"}
+            words.append(more.get(str(action.nargs), name))
+    parser.usage = " ".join([*words, "[options]"]).replace("%", "%%")
+    parser.add_argument("--help-all", action="help", help=text)
+
+
+class Output(str):
+    """The name of an output that can be written, checked before the command runs; `-` is standard output."""
+
+    is_file = False
+
+    def check(self, option: str) -> None:
+        """Raise an error if the output cannot be written; `option` names it in the message."""
+        if self != "-":
+            check_target(self)
+        elif self.is_file:
+            raise UsageError(f"{option} cannot write to standard output (-). Give a file name")
+
+
+class OutputFile(Output):
+    """Like `Output`, for what must be a file."""
+
+    is_file = True
+
+
+class OutputFolder(str):
+    """The name of an output folder."""
+
+    def check(self, option: str) -> None:
+        """Refuse standard output and files."""
+        if self == "-":
+            raise UsageError(f"{option} must be a folder, and - is standard output. Give the name of a folder")
+        if os.path.exists(self) and not os.path.isdir(self):
+            raise UsageError(f"{option} {self} is a file; name a folder")
+
+
+_OF_RUNS = ("files", "named", "runs", "systems")  # arguments that may be folders whose files are all read
+
+
+class Replaced(str):
+    """The name of a file that the command reads, and may replace."""
+
+
+class Outputs:
+    """The output files of a command, which must differ from each other and from the files that it reads."""
+
+    def __init__(self, read: Iterable[str]) -> None:
+        self._read = {identity(path) for path in read} - {None}
+        self._written: dict[Any, str] = {}
+
+    def add(self, path: str | os.PathLike[str], option: str = "") -> None:
+        """Add an output; raise an error if it is an input or another output. `option` names it in the message."""
+        place, label = identity(path), f"{option} {os.fspath(path)}".strip()
+        if place is not None and place in self._read:
+            raise UsageError(f"{os.fspath(path)} is read and would be overwritten; name another file for the output")
+        if place is not None and self._written.setdefault(place, label) is not label:
+            raise UsageError(f"{label} and {self._written[place]} must be different files. Name two")
+
+
+def positive(text: str) -> int:
+    """Return a number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text}")
+    return int(text)
+
+
+def n_threads(text: str) -> int:
+    """Return a number of threads."""
+    if text == "-1" or (text.isdecimal() and int(text) > 0):
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, or -1 for all processors, got {text}")
+
+
+def one_word(text: str) -> str:
+    """Return the name of a run, which is one word."""
+    if not text or any(character.isspace() for character in text):
+        raise argparse.ArgumentTypeError(f"must be one word, got {text!r}")
+    return text
+
+
+def is_given(value: Any) -> bool:
+    """Return whether the value of an option differs from its default; 0 also counts as given."""
+    return value is not None and value is not False and value != []
+
+
+class Declared(NamedTuple):
+    """What `option` and `argument` say of a field."""
+
+    text: str
+    value: str
+    positional: bool
+    settings: dict[str, Any]
+
+
+def option(text: str, value: str = "", **settings: Any) -> Any:
+    """Declare an option as a field of `Options`: `depth: int | None = option("ranks that count", "N")` is `--depth N`.
+
+    The type converts the value: `bool` is a flag, and a type without `None` or a default is required. "FILE …" accepts
+    one or more values, and "[FILE]" at most one. The help states the default. The option is refused unless the
+    condition `to` holds, and `why` follows it in the message. The setting `writes` is a function that returns
+    `Output`, `OutputFile` or `OutputFolder` if the parsed options make this one an output, else `str`. `names` are
+    those of the option if the field has another one, and `group` is its heading in the help.
+    """
+    return Declared(text, value, False, settings)
+
+
+def argument(text: str, value: str = "", **settings: Any) -> Any:
+    """Declare an argument that is named by its place; "[FILE …]" accepts any number of values. See `option`."""
+    return Declared(text, value, True, settings)
+
+
+def within(group: str, **more: Any) -> Callable[..., Any]:
+    """Return `option` with a heading of the help, and other settings of all its options."""
+    return partial(option, group=group, **more)
+
+
+class Rule(NamedTuple):
+    """Options that are refused if a condition holds, or unless it holds; see `_holds`."""
+
+    names: str | type[Options]
+    condition: str
+    refused: bool
+    why: str
+
+
+def refuse(names: str | type[Options], condition: str, why: str = "") -> Rule:
+    """Refuse the options `names` when a condition holds; `why` follows the name of the option in the message."""
+    return Rule(names, condition, True, why or f"does not go with --{condition.replace('_', '-')}")
+
+
+def only(names: str | type[Options], condition: str, why: str = "") -> Rule:
+    """Refuse the options `names` unless a condition holds."""
+    return Rule(names, condition, False, why or f"belongs to --{condition.replace(' ', ' or --').replace('_', '-')}")
+
+
+class Options:
+    """The options of a command, parsed. They do not change: `but` returns others.
+
+    A command declares its options as fields of a subclass `Arguments`, with their types; the classes below have those
+    of several commands. `RULES` says which go together. `read` are the files that are read, and `outputs` those that
+    are written; a command adds outputs whose names it derives.
+    """
+
+    RULES: tuple[Rule, ...] = ()
+    FIRST = False
+    """Whether these options come before others in the help."""
+    INTERMIXED = False
+    """Whether files may also follow options."""
+    command: str
+    argv: list[str]
+    wording: OptionWording
+    read: list[str]
+    outputs: Outputs
+    collected: dict[str, Any]
+    """Entries for `--json` that are found on the way: the remarks on what was read, of `common.remark`."""
+
+    def __init__(self, **values: Any) -> None:
+        defaults = {name: _default(kind, one) for name, (kind, one) in self.declared().items()}
+        vars(self).update({"collected": {}} | defaults | values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"options do not change; use but({name}=...)")
+
+    def but(self, **changed: Any) -> Self:
+        """Return these options with other values."""
+        return type(self)(**vars(self) | changed)
+
+    @classmethod
+    def declared(cls) -> dict[str, tuple[str, Declared]]:
+        """Return the type and declaration of each option, own ones before those of bases that are not `FIRST`."""
+        found: dict[str, tuple[str, Declared]] = {}
+        for kind in sorted(cls.__mro__[:-1], key=lambda kind: not vars(kind).get("FIRST")):
+            for name, own in vars(kind).items():
+                if isinstance(own, Declared):
+                    found.setdefault(name, (kind.__annotations__[name], own))
+        return found
+
+    @classmethod
+    def configure(cls, parser: argparse.ArgumentParser) -> None:
+        """Declare the options in a parser."""
+        groups: dict[str, argparse._ActionsContainer] = {"": parser}
+        actions = {}
+        for name, (kind, one) in cls.declared().items():
+            title = one.settings.get("group", "")
+            if title not in groups:
+                groups[title] = parser.add_argument_group(title)
+            actions[name] = _add(groups[title], name, kind, one)
+        for rule in (rule for kind in cls.__mro__ for rule in vars(kind).get("RULES", ())):
+            for name in rule.names.split() if isinstance(rule.names, str) else rule.names.declared():
+                vars(actions[name]).setdefault("rules", []).append(rule)
+
+    @classmethod
+    def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace, **about: Any) -> Self:
+        """Return the options that a parser found, and raise an error for one that its rules refuse.
+
+        Outputs that cannot be written, or are another file too, are errors.
+        """
+        options = cls(**vars(found), **about)
+        for action in parser._actions:
+            for rule in vars(action).get("rules", ()):
+                if is_given(getattr(options, action.dest, None)) and options._holds(rule.condition) == rule.refused:
+                    name = next(filter(methodcaller("startswith", "--"), action.option_strings), str(action.metavar))
+                    raise UsageError(f"{name} {rule.why.format(**vars(options))}")
+        return options._with_files(parser)
+
+    def _holds(self, condition: str) -> bool:
+        """Return whether one of the options is given ("data scores"), or has a value ("how=refit")."""
+        for word in condition.split():
+            name, equals, value = word.partition("=")
+            own = getattr(self, name)
+            if str(own) == value if equals else is_given(own):
+                return True
+        return False
+
+    def _with_files(self, parser: argparse.ArgumentParser) -> Self:
+        read: list[str] = []
+        written: dict[str, Any] = {}
+        changed = {}
+        for action in parser._actions:
+            value = getattr(self, action.dest, None)
+            if "writes" in vars(action) and isinstance(value, str):
+                value = changed[action.dest] = vars(action)["writes"](self)(value)
+            if isinstance(value, Output | OutputFolder):
+                written[(action.option_strings or [str(action.metavar)])[0]] = value
+            elif not (action.choices or isinstance(value, Replaced) or action.type is one_word):
+                names = [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
+                for folder in filter(os.path.isdir, names if action.dest in _OF_RUNS else ()):
+                    read += [entry.path for entry in os.scandir(folder)]  # a folder of runs
+                read += filter(os.path.isfile, names)
+        outputs = Outputs(read)
+        for option, value in written.items():
+            value.check(option)
+            if value != "-":
+                outputs.add(value, option)
+        return self.but(**changed, read=list(dict.fromkeys(read)), outputs=outputs)
+
+
+_CONVERTERS: dict[str, Callable[[str], Any]] = {
+    "int": int, "float": float, "Output": Output, "OutputFile": OutputFile, "OutputFolder": OutputFolder,
+    "Replaced": Replaced,
+}  # fmt: skip
+"""What makes a value of a type; other types are text."""
+
+
+def _default(kind: str, declared: Declared) -> Any:
+    """Return the value of an option that is not given."""
+    return declared.settings.get("default", {"b": False, "l": []}.get(kind[0]) if " | None" not in kind else None)
+
+
+def _add(group: argparse._ActionsContainer, name: str, kind: str, declared: Declared) -> argparse.Action:
+    """Add an option to a parser or a group; returns its action."""
+    text, value, positional, settings = declared.text, declared.value, declared.positional, dict(declared.settings)
+    names = settings.pop("names", f"{'-o ' if name == 'output' else ''}--{name.replace('_', '-')}").split()
+    to, why, writes, _ = (settings.pop(key, "") for key in ("to", "why", "writes", "group"))
+    item, default = kind.removesuffix(" | None"), settings.get("default")
+    several = item.startswith("list[")
+    item = item[5:-1] if several else item
+    if item == "bool":
+        settings["action"] = "store_true"
+    elif item in _CONVERTERS:
+        settings.setdefault("type", _CONVERTERS[item])
+    if value:
+        settings["metavar"] = value.strip("[]").removesuffix(" …")
+        nargs = {(True, False): "?", (True, True): "*", (False, True): "+"}.get((value[0] == "[", " …" in value))
+        if nargs:
+            settings["nargs"] = nargs
+        if nargs == "+" and not positional and not default:
+            settings["action"] = "extend"
+    if is_given(default):
+        shown = " ".join(default) if isinstance(default, list) else default
+        text += "" if "(default" in text else f" (default: {shown})"
+    if positional:
+        action = group.add_argument(name, help=text, **settings)
+    else:
+        if not kind.endswith(" | None") and item != "bool":
+            more: dict[str, Any] = {"default": []} if several and default is None else {"required": default is None}
+            settings |= more
+        action = group.add_argument(*names, dest=name, help=text, **settings)
+    if to:
+        vars(action)["rules"] = [only(name, to, why)]
+    if writes:
+        vars(action)["writes"] = writes
+    return action
