@@ -6,6 +6,19 @@ from hypothesis import strategies as st
 from truerank.matrices.binning import MISSING, code_columns, code_rows, find_borders, scan_columns
 
 
+def test_columns_without_borders_are_last():
+    X = np.stack([np.zeros(5), np.arange(5.0), np.full(5, np.nan), np.arange(5.0) % 2], axis=1)
+    borders = [np.empty(0), np.arange(4.0), np.empty(0), np.zeros(1)]
+    matrix = code_rows(X, borders)
+    assert matrix.slots.tolist() == [2, 0, 3, 1]
+    assert matrix.has_missing.tolist() == [False, False, True, False]
+    expected = [[0] * 5, [0, 1, 2, 3, 4], [MISSING] * 5, [0, 1, 0, 1, 0]]
+    for k, codes in enumerate(expected):
+        assert matrix.column(k).tolist() == codes
+        words, shift = matrix.codes_at(k)
+        assert ((words >> shift) & np.uint64(255)).tolist() == codes
+
+
 def test_least_and_largest_value_of_each_part():
     assert find_borders(np.arange(12.0), 3).tolist() == [0, 3, 4, 7, 8]
 

@@ -15,7 +15,7 @@ from truerank.trees.grower import (
     search_level,
     search_level_with_rules,
 )
-from truerank.trees.histogram import accumulate, accumulate_all, pack_gradients, split_histograms
+from truerank.trees.histogram import accumulate, pack_gradients, split_histograms
 from truerank.trees.leaves.constant import constrain, newton_values
 
 
@@ -130,21 +130,26 @@ def test_estimated_gains_find_what_all_rules_find(missing, alpha):
     rng = np.random.default_rng(7)
     for n_leaves in (1, 4, 32):
         n_bins, has_missing = rng.integers(1, 200, 8).astype(np.int32), np.full(8, missing)
-        hist = np.zeros((n_leaves, 8 * 256), dtype=np.int64)
-        for own in hist:  # every feature divides the same rows
+        hist = np.zeros((1, n_leaves, 8 * 256), dtype=np.int64)
+        for own in hist[0]:  # every feature divides the same rows
             n = int(rng.integers(0, 60))
             words = (rng.integers(-1000, 1000, n) << 20) + rng.integers(1, 200, n)
             for j in range(8):
                 codes = rng.integers(0, n_bins[j], n)
                 np.add.at(own, 256 * j + np.where(missing & (rng.random(n) < 0.2), 255, codes), words)
-        columns = Columns(rng.random(8) < 0.8, n_bins, has_missing, np.zeros(8, np.int8), np.empty((0, 4, 256)))
+        columns = Columns(n_bins, has_missing, np.zeros(8, np.int8), np.empty((0, 4, 256)))
+        features = np.flatnonzero(rng.random(8) < 0.8)
         found = []
         for search in (search_level, search_level_with_rules):
             one = Found(np.zeros(8), np.zeros((8, 2), dtype=np.int32), np.zeros((8, 2, n_leaves), dtype=np.int64))
-            before = search(hist, n_leaves, np.arange(8), columns, Weights(alpha, 0.0, 100.0, 20), one)
-            found.append([before, *one])
-        for plain, ruled in zip(*found):
-            np.testing.assert_array_equal(plain, ruled)
+            before = search(hist, n_leaves, features, features, columns, Weights(alpha, 0.0, 100.0, 20), one)
+            found.append((before, one))
+        (plain_before, plain), (ruled_before, ruled) = found
+        assert plain_before == ruled_before
+        surpassed = plain.gains == -np.inf  # by an earlier feature
+        assert (ruled.gains[surpassed] < ruled.gains.max()).all()
+        for few, every in zip(plain, ruled):
+            np.testing.assert_array_equal(few[~surpassed], every[~surpassed])
 
 
 def test_packed_sums_are_exact_for_whole_hessians():
@@ -170,19 +175,37 @@ def test_histogram_of_the_other_child_is_the_difference():
     for i in range(50):
         for j in range(8):
             child[leaf[i], 256 * j + int(codes[i, j])] += words[i]
-    hist = np.zeros((4, 2048), dtype=np.int64)
     small_is_right = np.array([True, False])
     taken = np.flatnonzero((leaf == 2) | (leaf == 1)).astype(np.int32)
     taken = taken[np.argsort(leaf[taken] & 1, kind="stable")]
     counts = np.bincount(leaf[taken] & 1, minlength=2)[None, :]
-    eight = np.ascontiguousarray(codes.view(np.uint64)[:, 0])
-    accumulate(eight, taken, words[taken], counts, hist[2:])
-    hist[:2] = child[:2] + child[2:]
-    split_histograms(hist, small_is_right)
-    np.testing.assert_array_equal(hist, child)
-    root = np.zeros(2048, dtype=np.int64)
-    accumulate_all(eight, words, root)
-    np.testing.assert_array_equal(root, child.sum(axis=0))
+    eight = np.stack([np.zeros(50, dtype=np.uint64), codes.view(np.uint64)[:, 0]])
+    hist = np.full((3, 4, 2048), 7, dtype=np.int64)  # from an earlier tree
+    block, used = np.array([1]), np.full(24, 255)
+    accumulate(eight, block, taken, words[taken], counts, hist, block, 2, used)
+    hist[1, :2] = child[:2] + child[2:]
+    split_histograms(hist, block, used, small_is_right)
+    np.testing.assert_array_equal(hist[1], child)
+    assert (hist[[0, 2]] == 7).all()
+    root = np.ones((1, 1, 2048), dtype=np.int64)
+    everyone = np.arange(50, dtype=np.int32), words, np.array([[50]])
+    accumulate(eight, block, *everyone, root, np.array([0]), 0, np.empty(0, dtype=np.int64))
+    np.testing.assert_array_equal(root[0, 0], 1 + child.sum(axis=0))
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_only_codes_in_use_are_read_and_written(small):
+    rng = np.random.default_rng(9)
+    used = rng.integers(1, 40, 8)
+    hist = np.full((1, 2, 8, 256), 5, dtype=np.int64)
+    inside = np.arange(256) < used[:, None]
+    inside[:, 255] = True
+    parent, right = rng.integers(-99, 99, (2, 8, 256))
+    hist[0, 0][inside], hist[0, 1][inside] = parent[inside], right[inside]
+    split_histograms(hist.reshape(1, 2, 2048), np.array([0]), used, np.array([small]))
+    children = (parent - right, right) if small else (right, parent - right)
+    for found, expected in zip(hist[0], children):
+        np.testing.assert_array_equal(found, np.where(inside, expected, 5))
 
 
 def test_monotone_leaf_values_are_the_nearest():

@@ -33,6 +33,6 @@ def test_histograms_of_smaller_children(n, share):
             expected = np.zeros((1 << level, 8, 256), dtype=np.int64)
             for j in range(8):
                 np.add.at(expected, (parent[here], j, codes[0, rows[here], j]), words[here])
-            found = np.zeros((1 << level, 8 * 256), dtype=np.int64)
-            sampled.fill(0, found)
-            np.testing.assert_array_equal(found, expected.reshape(1 << level, -1))
+            found = np.zeros((1, 1 << level, 8 * 256), dtype=np.int64)
+            sampled.fill(np.array([0]), found, np.array([0]))
+            np.testing.assert_array_equal(found[0], expected.reshape(1 << level, -1))

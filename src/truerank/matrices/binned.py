@@ -75,8 +75,8 @@ class BinnedMatrix:
         if values.ndim != 2 or values.shape[1] != len(edges):
             raise InvalidInputError(f"got values of shape {values.shape} and edges for {len(edges)} columns")
         checked = [check_edges(e, column) for column, e in enumerate(edges)]
-        blocks = code_rows(values, checked).codes  # (blocks, n, 8)
-        codes = blocks.transpose(1, 0, 2).reshape(len(values), -1)[:, : len(checked)]
+        coded = code_rows(values, checked)
+        codes = coded.codes.transpose(1, 0, 2).reshape(len(values), -1)[:, coded.slots]
         codes = np.add(codes, np.uint8(1))  # the code of a missing value, 255, goes round to 0
         return cls(codes, checked)
 

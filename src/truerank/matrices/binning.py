@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -136,7 +137,7 @@ def _observed(ordered: np.ndarray) -> np.ndarray:
 class CodedMatrix:
     """Rows as codes, in blocks of eight features."""
 
-    # uint8 (ceil(p / 8), n, 8): `codes[k // 8, i, k % 8]` is the code of feature k in row i; features beyond p are 0
+    # uint8 (ceil(p / 8), n, 8): `codes[s // 8, i, s % 8]` is the code in row i of the feature with slot s; 0 beyond p
     codes: np.ndarray = field(repr=False)
     borders: list[np.ndarray] = field(repr=False)  # of each feature
     n_bins: np.ndarray = field(repr=False)  # int32 (p,): number of borders + 1
@@ -150,31 +151,48 @@ class CodedMatrix:
     def n_features(self) -> int:
         return len(self.borders)
 
+    @cached_property
+    def slots(self) -> np.ndarray:
+        """Slot of each feature, int64 (p,)."""
+        return column_slots(self.n_bins)
+
     def column(self, feature: int) -> np.ndarray:
         """Return the codes (n,) of one feature, a strided view."""
-        return self.codes[feature // BLOCK, :, feature % BLOCK]
+        slot = int(self.slots[feature])
+        return self.codes[slot // BLOCK, :, slot % BLOCK]
 
     def codes_at(self, feature: int) -> tuple[np.ndarray, np.uint64]:
         """Return unsigned numbers (n,) that are contiguous, and the position of the feature's eight bits in them."""
-        return self.codes.view(np.uint64)[feature // BLOCK, :, 0], np.uint64(8 * (feature % BLOCK))
+        slot = int(self.slots[feature])
+        return self.codes.view(np.uint64)[slot // BLOCK, :, 0], np.uint64(8 * (slot % BLOCK))
+
+
+def column_slots(n_bins: np.ndarray) -> np.ndarray:
+    """Return the place of each feature among the codes, int64 (p,): those without borders last, in few blocks that no
+    tree reads.
+    """
+    return np.argsort(np.argsort(n_bins == 1, kind="stable"))
 
 
 def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = None) -> CodedMatrix:
     """Return the codes of X under given borders. Time is O(n p log borders), memory one byte per value."""
     n, p = X.shape
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-    index = StepIndex.of(borders, CELLS_A_BORDER).of_type(dtype)
+    n_bins = np.array(list(map(len, borders)), dtype=np.int32) + np.int32(1)
+    slots = column_slots(n_bins)
+    order = np.argsort(slots)
+    index = StepIndex.of([borders[k] for k in order.tolist()], CELLS_A_BORDER).of_type(dtype)
     codes = np.zeros((-(-p // BLOCK), n, BLOCK), dtype=np.uint8)
 
     def work(start: int, stop: int) -> np.ndarray:
-        columns = np.ascontiguousarray(X[start:stop].T, dtype=dtype)
-        return code_columns(columns, index, codes, start)
+        columns = np.ascontiguousarray(X[start:stop].T[order], dtype=dtype)
+        return code_columns(columns, index, codes, start)[slots]
 
     parts = run_blocks(work, row_blocks(n, _ROWS), n_jobs)
     missing = np.zeros(p, dtype=bool)
     for part in parts:
         missing |= part
-    return CodedMatrix(codes, borders, np.array(list(map(len, borders)), dtype=np.int32) + np.int32(1), missing)
+    return CodedMatrix(codes, borders, n_bins, missing)
 
 
 @kernel

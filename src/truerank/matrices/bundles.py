@@ -76,13 +76,6 @@ class BundledMatrix(CodedMatrix):
         own = np.delete(np.arange(self.n_bins[feature]), self.default[feature])
         return np.append(own, MISSING) if self.has_missing[feature] else own
 
-    def features_by_block(self) -> list[np.ndarray]:
-        """Return the features of each block of eight bundles, ascending, int64 arrays."""
-        block = np.where(self.bundle < 0, -1, self.bundle // BLOCK)
-        order = np.argsort(block, kind="stable")
-        ends = np.cumsum(np.bincount(block + 1, minlength=1 + len(self.codes)))
-        return [part.astype(np.int64) for part in np.split(order, ends[:-1])[1:]]
-
 
 def scan_sparse_columns(
     X: SparseMatrix,
@@ -264,12 +257,13 @@ def _write(starts, rows, ranks, bundle, first, codes):
 
 
 @kernel
-def unbundle(hist, totals, slots, first, default, n_bins, has_missing, out):
+def unbundle(hist, totals, bundles, first, default, n_bins, has_missing, out):
     """Write the histograms of some features, (leaves, 256 each), from those of their bundles; `totals` (leaves,)."""
-    for f in range(slots.size):
+    for f in range(bundles.size):
+        start = 256 * (bundles[f] & 7) + first[f]
         for q in range(totals.size):
             sums_by_code(
-                hist[q, 256 * slots[f] + first[f] :], totals[q], default[f], n_bins[f], has_missing[f],
+                hist[bundles[f] >> 3, q, start:], totals[q], default[f], n_bins[f], has_missing[f],
                 out[q, 256 * f : 256 * f + 256],
             )  # fmt: skip
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers
-from truerank.matrices.binning import BLOCK, CodedMatrix
+from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
 from truerank.matrices.bundles import BundledMatrix, sums_by_code, unbundle
 from truerank.trees.grower import Grower, GrowthRules, Level
 
@@ -29,39 +29,37 @@ class BundledGrower(Grower):
         self._bundles = matrix
         super().__init__(matrix, rules, workers)
 
-    def _blocks(self) -> tuple[list[np.ndarray], int]:
-        bundled = self._bundles.features_by_block()
-        apart = np.flatnonzero(self._bundles.bundle < 0)
-        return bundled + np.split(apart, range(_TASK, len(apart), _TASK)), len(bundled)
+    def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
+        bundle, n_kept = self._bundles.bundle, len(self._bundles.codes)
+        without = np.cumsum(bundle < 0) - 1
+        slots = np.where(bundle < 0, BLOCK * (n_kept + without // _TASK), bundle)
+        return slots, np.full(n_kept * BLOCK, MISSING)
 
-    def _begin(self, level: Level) -> None:
-        super()._begin(level)
+    def _begin(self, level: Level) -> int:
+        n_rows = super()._begin(level)
         self._by_row = self._sampled.of_all_rows()
+        return n_rows
 
-    def _search_block(self, level: Level, block: int) -> float:
-        if block < len(self._hist):
-            return super()._search_block(level, block)
-        return self._search_members(np.empty((0, BLOCK * 256), dtype=np.int64), block, self._members[block], level)
-
-    def _search_members(self, hist: np.ndarray, block: int, features: np.ndarray, level: Level) -> float:
-        members = features[level.permitted[features]]
+    def _search_features(self, hist: np.ndarray, places: np.ndarray, features: np.ndarray, level: Level) -> float:
         leaves = 1 << level.number
-        width = min(len(members), max(BLOCK, _HISTOGRAMS // leaves))
-        histograms = np.empty((leaves, width * 256), dtype=np.int64)
+        width = min(len(features), max(BLOCK, _HISTOGRAMS // leaves))
+        histograms = np.empty((1, leaves, width * 256), dtype=np.int64)
+        n_bundled = np.count_nonzero(self._bundles.bundle[features] >= 0)
         before = 0.0
-        for start in range(0, len(members), width):
-            some = members[start : start + width]
-            self._take_apart(hist, block, some, level, histograms)
-            before = super()._search_members(histograms, block, some, level)
+        for part in np.split(features, [n_bundled]):
+            for start in range(0, len(part), width):
+                some = part[start : start + width]
+                self._take_apart(hist, some, level, histograms[0])
+                before = super()._search_features(histograms, np.arange(len(some)), some, level)
         return before
 
-    def _take_apart(self, hist: np.ndarray, block: int, features: np.ndarray, level: Level, out: np.ndarray) -> None:
-        """Write the histograms (leaves, 256 each) of some features of a block."""
+    def _take_apart(self, hist: np.ndarray, features: np.ndarray, level: Level, out: np.ndarray) -> None:
+        """Write the histograms (leaves, 256 each) of some features, all with bytes or all without."""
         own, stored = self._bundles, self._bundles.stored
         codes = own.default[features], own.n_bins[features], own.has_missing[features]
-        if block < len(self._hist):
-            slots = own.bundle[features] % BLOCK
-            unbundle(hist, level.totals, slots, own.first[features], *codes, out)
+        bundle = own.bundle[features]
+        if bundle[0] >= 0:
+            unbundle(hist, level.totals, bundle, own.first[features], *codes, out)
         else:
             where = stored.starts, stored.rows, stored.ranks
             accumulate_stored(*where, features, *self._by_row, level.totals, *codes, out)

@@ -24,7 +24,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
-from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
+from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix, column_slots
 from truerank.matrices.exact_sums import exact_parts
 from truerank.trees.histogram import (
     PackedGradients,
@@ -37,6 +37,7 @@ from truerank.trees.histogram import (
 )
 
 _ROWS = 65_536
+_TASK = 250_000  # nanoseconds of a thread's task; several blocks of features make one
 MISSING_RIGHT, MISSING_LEFT = 0, 1  # sides on which a question can put missing values
 
 
@@ -87,7 +88,6 @@ class Question:
 class Columns(NamedTuple):
     """Facts about each feature: arrays (p,), and `smoothing` (p, 4, 256), or (0, 4, 256) for plain borders."""
 
-    permitted: np.ndarray  # bool: the level may ask about the feature
     n_bins: np.ndarray  # int32: bins in use, without the one of missing values
     missing: np.ndarray  # bool: the feature has missing values
     monotone: np.ndarray  # int8: 1, scores must not fall in the feature; -1, not rise; 0, free
@@ -106,7 +106,7 @@ class Weights(NamedTuple):
 class Found(NamedTuple):
     """The best question of each feature: arrays over p that kernels write."""
 
-    gains: np.ndarray  # float64 (p,): the objective after the question
+    gains: np.ndarray  # float64 (p,): the objective after the question; -inf where another feature's is larger
     questions: np.ndarray  # int32 (p, 2): code of the border; 1 if missing values go right
     children: np.ndarray  # int64 (p, 2, leaves): sums of words in the left and the right child of each leaf
 
@@ -196,71 +196,84 @@ class HistogramSearch(LevelSearch):
         super().__init__(n_bins, has_missing, rules)
         self.workers = workers
         p = len(n_bins)
-        self._members, n_kept = self._blocks()
-        self._block_of = np.zeros(p, dtype=np.int64)
-        for block, own in enumerate(self._members):
-            self._block_of[own] = block
-        self._hist = np.zeros((n_kept, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
+        self._slots, self._used = self._blocks()
+        self.block_of = self._slots // BLOCK
+        n_leaves = 1 << max(0, rules.depth - 1)
+        self._hist = np.zeros((len(self._used) // BLOCK, n_leaves, BLOCK * 256), dtype=np.int64)
         self._columns = Columns(
-            np.empty(0, dtype=np.bool_),
             np.array(n_bins, dtype=np.int32),
             np.array(has_missing, dtype=np.bool_),
             np.zeros(p, np.int8) if rules.monotone is None else np.array(rules.monotone, dtype=np.int8),
             np.empty((0, 4, 256)) if rules.smoothing is None else rules.smoothing,
         )
-        self._permitted, self._used = np.empty(0, dtype=np.int64), [(0,)]
-        children = np.empty((p, 2, 1 << max(0, rules.depth - 1)), dtype=np.int64)
+        self._permitted: np.ndarray | None = None
+        self._codes_of_block = np.full(int(self.block_of.max(initial=0)) + 1, _TASK)
+        self._codes_of_block[: len(self._hist)] = self._used.reshape(-1, BLOCK).sum(axis=1)
+        children = np.empty((p, 2, n_leaves), dtype=np.int64)
         self._found = Found(np.empty(p), np.empty((p, 2), dtype=np.int32), children)
 
-    def _blocks(self) -> tuple[list[np.ndarray], int]:
-        """Return blocks of features that a thread searches at once, and how many of these keep their histograms."""
-        members = np.split(np.arange(len(self.n_bins)), range(BLOCK, len(self.n_bins), BLOCK))
-        return members, len(members)
+    def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the slot of each feature, int64 (p,), eight in a block, and how many codes of each slot are in use
+        besides that of missing values, int64 (8 blocks,); blocks without the latter keep no histograms.
+        """
+        slots = column_slots(self.n_bins)
+        used = np.zeros(-(-len(slots) // BLOCK) * BLOCK, dtype=np.int64)
+        used[slots] = np.minimum(self.n_bins, MISSING)
+        return slots, used
 
-    def _begin(self, level: Level) -> None:
+    def _begin(self, level: Level) -> int:
+        """Prepare the rows of a level; return how many `_fill` reads."""
         raise NotImplementedError
 
-    def _fill(self, block: int, fresh: np.ndarray) -> None:
-        """Add the histograms of a block, for the root or the smaller child of each leaf, to the zeros in `fresh`."""
+    def _fill(self, level: Level, blocks: np.ndarray) -> None:
+        """Write histograms of blocks, for the root or the smaller child of each leaf, behind those of the parents."""
         raise NotImplementedError
 
     def _best(self, level: Level) -> Question | None:
-        if level.permitted is not self._columns.permitted:  # mostly the same on all levels of a tree
-            self._columns = self._columns._replace(permitted=level.permitted)
-            self._permitted = np.flatnonzero(level.permitted)
-            self._used = [(block,) for block in np.unique(self._block_of[self._permitted]).tolist()]
-        permitted = self._permitted
-        if not len(permitted):
+        if level.permitted is not self._permitted:  # mostly the same on all levels of a tree
+            self._permitted = level.permitted
+            permitted = np.flatnonzero(level.permitted)
+            self._features = permitted[np.argsort(self.block_of[permitted], kind="stable")]
+            self._present, first = np.unique(self.block_of[self._features], return_index=True)
+            self._first = [*first.tolist(), len(permitted)]
+            self._codes = self._codes_of_block[self._present]
+        if not len(self._features):
             return None
-        self._begin(level)
-        before = self.workers.run(partial(self._search_block, level), self._used)[-1]
-        gains = self._found.gains[permitted]
-        best = int(np.argmax(gains))  # of equal gains that of the lowest feature
-        feature = int(permitted[best])
+        tasks = self._tasks(self._begin(level), 1 << level.number)
+        before = self.workers.run(partial(self._search_blocks, level), tasks)[-1]
+        gains = np.where(level.permitted, self._found.gains, -np.inf)
+        feature = int(np.argmax(gains))  # of equal gains that of the lowest feature
         code, side = int(self._found.questions[feature, 0]), bool(self._found.questions[feature, 1])
         children = self._found.children[feature, :, : 1 << level.number].copy()
         if not self.has_missing[feature]:  # values that are missing in prediction only go with most of the rows
             left, right = (children.sum(axis=1) & ((1 << level.weights.shift) - 1)).tolist()  # sums of hessians
             side = left < right
-        return Question(feature, code, side, before, float(gains[best]), *children)
+        return Question(feature, code, side, before, float(gains[feature]), *children)
 
-    def _search_block(self, level: Level, block: int) -> float:
-        """Fill the histograms of a block, and find the best question of each of its features."""
-        n_leaves = 1 << level.number
-        hist = self._hist[block, :n_leaves]
-        fresh = hist[n_leaves >> 1 :]
-        fresh[:] = 0
-        self._fill(block, fresh)
+    def _tasks(self, n_rows: int, n_leaves: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the blocks of each task, and the features in them that the level may ask about.
+
+        A row in a block takes about 5 ns, and so does a code in a leaf.
+        """
+        ends = np.cumsum(5 * (n_rows + n_leaves * self._codes)) // _TASK
+        cuts = [0, *(np.flatnonzero(ends[1:] > ends[:-1]) + 1).tolist(), len(ends)]
+        first = self._first
+        return [(self._present[a:b], self._features[first[a] : first[b]]) for a, b in zip(cuts[:-1], cuts[1:])]
+
+    def _search_blocks(self, level: Level, blocks: np.ndarray, features: np.ndarray) -> float:
+        """Fill the histograms of blocks, and find the best question about their features; see `search_level`."""
+        kept = blocks[: np.searchsorted(blocks, len(self._hist))]
+        self._fill(level, kept)
         if level.number:
-            split_histograms(hist, level.small_is_right)
-        return self._search_members(hist, block, self._members[block], level)
+            split_histograms(self._hist, kept, self._used, level.small_is_right)
+        return self._search_features(self._hist, self._slots[features], features, level)
 
-    def _search_members(self, hist: np.ndarray, block: int, features: np.ndarray, level: Level) -> float:
+    def _search_features(self, hist: np.ndarray, places: np.ndarray, features: np.ndarray, level: Level) -> float:
         rules, weights = self.rules, level.weights
         plain = rules.monotone is None and rules.smoothing is None and weights.penalty == 0.0
         # Beyond, the product of two denominators overflows.
         search = search_level if plain and weights.alpha < 1e100 else search_level_with_rules
-        before: float = search(hist, 1 << level.number, features, self._columns, weights, self._found)
+        before: float = search(hist, 1 << level.number, places, features, self._columns, weights, self._found)
         return before
 
 
@@ -287,11 +300,12 @@ class Grower(HistogramSearch):
         del self._sampled
         return replace(tree, leaf=leaf if n_rows == self.matrix.codes.shape[1] else None)
 
-    def _begin(self, level: Level) -> None:
+    def _begin(self, level: Level) -> int:
         self._sampled.gather(level.number, level.small_is_right)
+        return self._sampled.n_gathered
 
-    def _fill(self, block: int, fresh: np.ndarray) -> None:
-        self._sampled.fill(block, fresh)
+    def _fill(self, level: Level, blocks: np.ndarray) -> None:
+        self._sampled.fill(blocks, self._hist, blocks, (1 << level.number) >> 1, self._used)
 
     def _ask(self, level: Level, question: Question) -> np.ndarray:
         count = self._sampled.ask(level.number, question.feature, question.code, question.missing_right)
@@ -317,8 +331,8 @@ def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> 
 
 
 @kernel
-def search_level(hist, n_leaves, features, columns, weights, found):
-    """Write the best border of each feature over all leaves of a level to `found`; return the objective before it.
+def search_level(hist, n_leaves, places, features, columns, weights, found):
+    """Write the best border of features over all leaves of a level to `found`; return the objective before it.
 
     A border b of a feature divides every leaf q of the level into a left child L (bins 0 … b) and a right child R. With
     G and H the sums of gradients and hessians in a child, the best border maximises
@@ -330,47 +344,50 @@ def search_level(hist, n_leaves, features, columns, weights, found):
         border 1:  L = (3, 3),  R = (-3, 3):   9/3 +  9/3 =  6
     The objective before the question is 0² / 6 = 0, which is returned.
 
-    `hist` is int64 (n_leaves, 256 * len(features)), one word for each bin. If gains are equal, the lowest code wins,
-    then missing values on the right. `search_level_with_rules` adds penalties, monotone features and fuzzy borders.
+    `hist` is int64 (blocks, n_leaves, 256 * width), one word for each bin; feature `features[j]` is at `places[j]`,
+    counted over all blocks. If gains are equal, the lowest code wins, then missing values on the right. A feature that
+    an earlier one surpasses is not computed to the end: its gain is -inf. `search_level_with_rules` adds penalties,
+    monotone features and fuzzy borders, and computes every feature.
     """
     totals = np.empty(n_leaves, dtype=np.int64)
     gain = np.empty((2, 256))
     words = np.empty((2, 256), dtype=np.int64)
-    before, known = 0.0, False
+    least = 0.0
+    before, known, width = 0.0, False, hist.shape[2] >> 8
     for j in range(features.size):
-        f, start = features[j], 256 * j
-        if not columns.permitted[f]:
-            continue
+        f, own, start = features[j], hist[places[j] // width], 256 * (places[j] % width)
         n_sides, n_borders = _candidates(f, columns)
         # Stage 1. Compute the totals of each leaf from the first feature, as all features have the same.
         if not known:
-            before, known = _leaf_totals(hist, start, f, columns, weights, totals), True
+            before, known = _leaf_totals(own, start, f, columns, weights, totals), True
         # Stage 2. Compute the objective of every border. Divisions are slow: first estimate two borders with one
-        # division, then compute only those that may be the best.
-        _estimate_gains(hist, start, totals, n_sides, n_borders, weights, words, gain)
-        _compute_largest(hist, start, totals, n_sides, n_borders, weights, words, gain)
+        # division, then compute only those that may be the best of all features so far.
+        largest = _estimate_gains(own, start, totals, n_sides, n_borders, weights, words, gain)
+        if largest < least:
+            found.gains[f] = -np.inf
+            continue
+        least = largest * (1.0 - 1e-11)
+        _compute_largest(own, start, totals, n_sides, n_borders, least, weights, words, gain)
         # Stage 3. Store the best border, and the sums in its children.
-        _note_best(hist, start, f, columns, totals, n_sides, n_borders, gain, found)
+        _note_best(own, start, f, columns, totals, n_sides, n_borders, gain, found)
     return before
 
 
 @kernel
-def search_level_with_rules(hist, n_leaves, features, columns, weights, found):
+def search_level_with_rules(hist, n_leaves, places, features, columns, weights, found):
     """Like `search_level`, with the penalty of small children, monotone features and fuzzy borders."""
     totals = np.empty(n_leaves, dtype=np.int64)
     gain = np.empty((2, 256))
     left = np.empty((2, 256))  # G and H of the left child by border
     words = np.empty((2, 256), dtype=np.int64)
-    before, known = 0.0, False
+    before, known, width = 0.0, False, hist.shape[2] >> 8
     for j in range(features.size):
-        f, start = features[j], 256 * j
-        if not columns.permitted[f]:
-            continue
+        f, own, start = features[j], hist[places[j] // width], 256 * (places[j] % width)
         n_sides, n_borders = _candidates(f, columns)
         if not known:
-            before, known = _leaf_totals(hist, start, f, columns, weights, totals), True
-        _compute_gains(hist, start, totals, n_sides, n_borders, f, columns, weights, words, left, gain)
-        _note_best(hist, start, f, columns, totals, n_sides, n_borders, gain, found)
+            before, known = _leaf_totals(own, start, f, columns, weights, totals), True
+        _compute_gains(own, start, totals, n_sides, n_borders, f, columns, weights, words, left, gain)
+        _note_best(own, start, f, columns, totals, n_sides, n_borders, gain, found)
     return before
 
 
@@ -424,16 +441,18 @@ def _leaf_totals(hist, start, f, columns, weights, totals):
 @kernel
 def _left_words(hist, q, start, side, n_borders, words):
     """Write running sums of a leaf's words: `words[side, b]` is the left child of border b."""
-    own, out = hist[q, start : start + 256], words[side]
-    total = own[MISSING] if side == MISSING_LEFT else np.int64(0)
+    total = hist[q, start + MISSING] if side == MISSING_LEFT else np.int64(0)
     for b in range(n_borders):
-        total += own[b]
-        out[b] = total
+        total += hist[q, np.uint64(start + b)]
+        words[side, np.uint64(b)] = total
 
 
 @kernel
 def _estimate_gains(hist, start, totals, n_sides, n_borders, weights, words, gain):
-    """Write Σ_q G_L²/H_L + G_R²/H_R of each border over a common denominator: some units in the last place off."""
+    """Write Σ_q G_L²/H_L + G_R²/H_R of each border over a common denominator: some units in the last place off.
+
+    Return the largest.
+    """
     for side in range(n_sides):
         for b in range(n_borders):
             gain[side, b] = 0.0
@@ -446,16 +465,16 @@ def _estimate_gains(hist, start, totals, n_sides, n_borders, weights, words, gai
                 G_R, H_R = G - G_L, max(H - H_L, 1.0) + weights.alpha
                 H_L = max(H_L, 1.0) + weights.alpha
                 gain[side, b] += (G_L * G_L * H_R + G_R * G_R * H_L) / (H_L * H_R)
+    largest = 0.0
+    for side in range(n_sides):
+        for b in range(n_borders):
+            largest = max(largest, gain[side, b])
+    return largest
 
 
 @kernel
-def _compute_largest(hist, start, totals, n_sides, n_borders, weights, words, gain):
+def _compute_largest(hist, start, totals, n_sides, n_borders, least, weights, words, gain):
     """Replace estimates that may be the largest, given errors below 1e-11, by exact gains, and all others by -inf."""
-    least = 0.0
-    for side in range(n_sides):
-        for b in range(n_borders):
-            least = max(least, gain[side, b])
-    least *= 1.0 - 1e-11
     number = 0
     chosen = np.empty((512, 2), dtype=np.int64)
     for side in range(n_sides):

@@ -15,7 +15,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import Workers, row_blocks
 from truerank.data.grouping import offsets_of
-from truerank.matrices.binning import CodedMatrix
+from truerank.matrices.binning import MISSING, CodedMatrix
 from truerank.matrices.exact_sums import MAGNITUDE, add_number, add_numbers, exact_total
 
 ROWS = 32_768  # rows in a task of a thread: their codes, 256 KB, stay in the cache
@@ -23,6 +23,7 @@ _HESSIAN_BITS = 30
 _FINE = 4096  # units of an average row; with fewer, rows are rounded up and down in turn
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 times the golden ratio's fraction
 _LEAST_SUM, _LARGEST_SUM = 1e-130, 1e130
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -213,13 +214,16 @@ class SampledRows:
         words[self.rows], leaf[self.rows] = self.words, small
         return words, leaf
 
-    def fill(self, block: int, fresh: np.ndarray) -> None:
-        """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
-        rows, words, counts = self._level
-        if len(fresh) == 1 and len(rows) == self._codes.shape[1]:  # the root, or a whole partition in its smaller child
-            accumulate_all(self._codes[block], words, fresh[0])
-        elif len(rows):
-            accumulate(self._codes[block], rows, words, counts, fresh)
+    @property
+    def n_gathered(self) -> int:
+        """Number of rows that `fill` reads."""
+        return len(self._level[0])
+
+    def fill(
+        self, blocks: np.ndarray, hist: np.ndarray, places: np.ndarray, first: int = 0, used: np.ndarray = _NONE
+    ) -> None:
+        """Add the gathered rows' words to histograms of some blocks of features, see `accumulate`."""
+        accumulate(self._codes, blocks, *self._level, hist, places, first, used)
 
 
 def squared_losses(packed: PackedGradients) -> np.ndarray:
@@ -274,37 +278,48 @@ def _rounded(value, number, coarse):
 
 
 @kernel
-def accumulate(codes, rows, words, counts, hist):
-    """Add each row's word to the histogram of its slot.
+def accumulate(codes, blocks, rows, words, counts, hist, places, first, used):
+    """Add each row's word to the histograms of its slot, for every block of features in `blocks`.
 
-    `codes` uint64 (n,) hold the eight codes of a row; `rows` int32 (s,) and `words` int64 (s,) are in runs, and by slot
-    within a run; `counts` int64 (runs, slots) are the rows of each; `hist` int64 (slots, 8 * 256).
+    `codes` uint64 (all blocks, n) hold the eight codes of a row; `rows` int32 (s,) and `words` int64 (s,) are in runs,
+    and by slot within a run; `counts` int64 (runs, slots) are the rows of each. Histograms of block i are
+    `hist[places[i], first:]`, int64 (places, leaves, 8 * 256). They are cleared before, unless `used` (8 places,), the
+    number of codes of each feature in use, is empty.
 
     Within a slot one histogram, 16 KB, stays in the first-level cache. The codes of a run of rows are copied first, in
     a loop that does not wait for sums, because the rows are not neighbours in memory.
     """
-    eight = np.empty(ROWS + 4, dtype=np.uint64)
-    first = np.int64(0)
-    for r in range(counts.shape[0]):
-        size = np.int64(0)
-        for q in range(counts.shape[1]):
-            size += counts[r, q]
-        for k in range(size):
-            eight[k] = codes[np.uint32(rows[first + k])]
-        k = 0
-        for q in range(counts.shape[1]):
-            own = hist[q]
-            for _ in range(counts[r, q]):
-                _add_eight(eight[k], words[first + k], own)
-                k += 1
-        first += size
-
-
-@kernel
-def accumulate_all(codes, words, hist):
-    """Add the words int64 (n,) of all rows, in their order, to one histogram (8 * 256,)."""
-    for i in range(words.size):
-        _add_eight(codes[i], words[i], hist)
+    slots = counts.shape[1]
+    everyone = slots == 1 and rows.size == codes.shape[1]
+    eight = np.empty(min(rows.size, ROWS + 4), dtype=np.uint64)
+    for i in range(blocks.size):
+        here, out = codes[blocks[i]], hist[places[i]]
+        if used.size:
+            for q in range(first, first + slots):
+                own = out[q]
+                for k in range(8):
+                    for at in range(256 * k, 256 * k + used[8 * places[i] + k]):
+                        own[np.uint64(at)] = 0
+                    own[256 * k + MISSING] = 0
+        if everyone:
+            own = out[first]
+            for at in range(words.size):
+                _add_eight(here[at], words[at], own)
+            continue
+        start = np.int64(0)
+        for r in range(counts.shape[0]):
+            size = np.int64(0)
+            for q in range(slots):
+                size += counts[r, q]
+            for k in range(size):
+                eight[k] = here[np.uint32(rows[start + k])]
+            k = 0
+            for q in range(slots):
+                own = out[first + q]
+                for _ in range(counts[r, q]):
+                    _add_eight(eight[k], words[start + k], own)
+                    k += 1
+            start += size
 
 
 @kernel
@@ -314,19 +329,29 @@ def _add_eight(eight, word, hist):
 
 
 @kernel
-def split_histograms(hist, small_is_right):
-    """Turn the parents in `hist[:n_parents]` into left children, and the smaller children behind into right ones."""
-    n_parents, width = small_is_right.size, hist.shape[1]
-    for q in range(n_parents):
-        left, right = hist[q], hist[q + n_parents]
-        if small_is_right[q]:
-            for j in range(width):
-                left[j] -= right[j]
-        else:
-            for j in range(width):
-                small = right[j]
-                right[j] = left[j] - small
-                left[j] = small
+def split_histograms(hist, blocks, used, small_is_right):
+    """Turn the parents in `hist[block, :n_parents]` into left children, and the smaller children behind into right
+    ones; `used` (8 blocks,) is the number of codes in use besides the last one, of missing values.
+    """
+    n_parents = small_is_right.size
+    for block in blocks:
+        for q in range(n_parents):
+            left, right = hist[block, q], hist[block, q + n_parents]
+            for k in range(8):
+                start = np.uint64(256 * k)
+                stop = start + np.uint64(used[8 * block + k])
+                if small_is_right[q]:
+                    for j in range(start, stop):
+                        left[j] -= right[j]
+                    left[start + np.uint64(MISSING)] -= right[start + np.uint64(MISSING)]
+                    continue
+                for j in range(start, stop):
+                    small = right[j]
+                    right[j] = left[j] - small
+                    left[j] = small
+                small = right[start + np.uint64(MISSING)]
+                right[start + np.uint64(MISSING)] = left[start + np.uint64(MISSING)] - small
+                left[start + np.uint64(MISSING)] = small
 
 
 @kernel

@@ -105,7 +105,7 @@ class GrowthTogether(LevelSearch):
     def grow(
         self, allowed: np.ndarray, scales: PackingScales, n_rows: float, packed: tuple[np.ndarray, float] | None
     ) -> TreeStructure:
-        used = _blocks(allowed & ((self.n_bins > 1) | self.has_missing))
+        used = self._blocks(allowed & ((self.n_bins > 1) | self.has_missing))
         bounds = [len(used) * share // self._owners for share in range(self._owners + 1)]
         self._shares = [used[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
         return self._search(allowed, scales, n_rows, *(packed or (None,)))
@@ -115,7 +115,7 @@ class GrowthTogether(LevelSearch):
             return None
         for_each = [(trees,) for trees in self._together]
         self._workers.run(lambda trees: trees.sampled.gather(level.number, level.small_is_right), for_each)
-        communicator, used = self._communicator, _blocks(level.permitted)
+        communicator, used = self._communicator, self._blocks(level.permitted)
         from_below = [communicator.hear(member) for member in self._below]
         if communicator.rank < self._owners:
             best = self._best_of_owners(level, used, from_below)
@@ -157,15 +157,18 @@ class GrowthTogether(LevelSearch):
         questions = [one for one in [found, *map(hear, self._others)] if one is not None]
         return max(questions, key=lambda question: (question.gain, -question.feature))
 
+    def _blocks(self, features: np.ndarray) -> np.ndarray:
+        return np.unique(self._search_of_sums.block_of[features])
+
     def _histograms(self, level: Level, blocks: np.ndarray) -> np.ndarray:
         """Return words by leaf, feature and code, int64 (blocks, leaves, 8, codes + 1), missing values last."""
         leaves, width = 1 << max(0, level.number - 1), self._width
         words = np.empty((len(blocks), leaves, BLOCK, width + 1), dtype=np.int64)
 
         def fill(block: int, own: np.ndarray) -> None:
-            fresh = np.zeros((leaves, BLOCK * 256), dtype=np.int64)
+            fresh = np.zeros((1, leaves, BLOCK * 256), dtype=np.int64)
             for trees in self._together:
-                trees.sampled.fill(block, fresh)
+                trees.sampled.fill(np.array([block]), fresh, np.zeros(1, dtype=np.int64))
             by_code = fresh.reshape(leaves, BLOCK, 256)
             own[:, :, :-1] = by_code[:, :, :width]
             own[:, :, -1] = by_code[:, :, 255]
@@ -174,27 +177,25 @@ class GrowthTogether(LevelSearch):
         return words
 
 
-def _blocks(features: np.ndarray) -> np.ndarray:
-    return np.unique(np.flatnonzero(features) // BLOCK)
-
-
 class SumSearch(HistogramSearch):
     """The search over histograms that were summed elsewhere."""
 
     def best(self, level: Level, blocks: np.ndarray, sums: np.ndarray) -> Question | None:
         """Return the best question about the features of some blocks, given the sums for these."""
         self._sums = dict(zip(blocks.tolist(), sums))
-        here = np.isin(np.arange(len(self.n_bins)) // BLOCK, blocks)
+        here = np.isin(self.block_of, blocks)
         return self._best(replace(level, permitted=level.permitted & here))
 
-    def _begin(self, level: Level) -> None:
-        """Do nothing: the sums exist."""
+    def _begin(self, level: Level) -> int:
+        return 0  # the sums exist
 
-    def _fill(self, block: int, fresh: np.ndarray) -> None:
-        sums = self._sums[block]
-        widened = fresh.reshape(len(fresh), BLOCK, 256)
-        widened[:, :, : sums.shape[2] - 1] = sums[:, :, :-1]
-        widened[:, :, 255] = sums[:, :, -1]
+    def _fill(self, level: Level, blocks: np.ndarray) -> None:
+        n_leaves = 1 << level.number
+        for block in blocks.tolist():
+            sums = self._sums[block]
+            widened = self._hist[block, n_leaves >> 1 : n_leaves].reshape(-1, BLOCK, 256)
+            widened[:, :, : sums.shape[2] - 1] = sums[:, :, :-1]
+            widened[:, :, 255] = sums[:, :, -1]
 
 
 # Statistics of a partition.
