@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVC
 from support.refusals import refused
 from truerank import CalibratedClassifier, load_model, save_model
 from truerank.core.errors import InvalidInputError
+from truerank.core.schema import check_model
 
 TWO = make_classification(240, 6, n_informative=4, flip_y=0.2, random_state=0)
 THREE = make_classification(300, 6, n_informative=4, n_classes=3, random_state=0)
@@ -51,7 +52,7 @@ def test_an_ensemble_of_labels_averages_each():
         fitted = CalibratedClassifier(GaussianNB(), method="platt", cv=3, ensemble=True).fit(X, labels)
     members = np.mean([one.predict_proba(X) for one in fitted.ensemble_], axis=0)
     np.testing.assert_allclose(fitted.predict_proba(X), members, atol=1e-12)
-    fitted.check_model()
+    check_model(fitted)
 
 
 def test_prefit_is_a_frozen_estimator_and_none_a_linear_svm():

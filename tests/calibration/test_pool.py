@@ -12,6 +12,7 @@ from truerank.calibration.base import make_calibrator
 from truerank.calibration.classifier import CalibratedClassifier
 from truerank.calibration.pool import MEMBERS, PooledCalibrator, choose_calibrator, pool_weights, pooled_log_odds
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.schema import check_model
 from truerank.models.model_file import load_model, save_model
 
 
@@ -135,7 +136,7 @@ def test_damaged_files_are_refused(line):
     pool.weights_ = pool.weights_[:1]
     pool.methods_ = ["platt", "beta"]
     with refused(ModelFileError, argument="weights_", code="shape"):
-        pool.check_model()
+        check_model(pool)
 
 
 def test_threads_and_silence():

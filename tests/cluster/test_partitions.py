@@ -29,6 +29,7 @@ from truerank.calibration import CALIBRATORS
 from truerank.cluster import from_parts, read_letor, read_parquet
 from truerank.cluster.member import fold
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.schema import fields_of
 from truerank.data.checkup import examine
 from truerank.data.rows import add
 from truerank.rankers.sums.column_borders import ColumnSummary
@@ -70,7 +71,7 @@ def test_trees_of_plain_leaves_have_the_same_bits(judged, parameters, k):
     parameters = {"n_estimators": 6, "depth": 4, "n_jobs": 1} | parameters
     one = ObliviousBoosting(**parameters).fit(train, eval_set=valid)
     many = ObliviousBoosting(**parameters).fit(from_parts(cut(train, k)), eval_set=from_parts(cut(valid, 2)))
-    for name in one.model_attributes:
+    for name in fields_of(type(one)):
         a, b = getattr(one, name, None), getattr(many, name, None)
         if isinstance(a, dict):
             assert all(np.array_equal(a[key], b[key], equal_nan=True) for key in a)
@@ -376,7 +377,7 @@ def test_a_fit_goes_on_where_its_client_was_killed(judged, make, tmp_path, monke
             with open(tmp_path / "rounds.bin", "ab") as file:
                 file.write(b"half a record")
     assert len(rounds) >= 2
-    for name in expected.model_attributes:
+    for name in fields_of(type(expected)):
         a, b = getattr(expected, name, None), getattr(fitted, name, None)
         assert repr(a) == repr(b), name
     np.testing.assert_array_equal(fitted.predict(valid), expected.predict(valid))

@@ -14,6 +14,7 @@ from truerank.cluster import from_parts, read_parquet
 from truerank.cluster.crew import Crew
 from truerank.cluster.member import Member
 from truerank.core.errors import InvalidInputError
+from truerank.core.schema import fields_of
 
 
 def cut(data, k):
@@ -39,7 +40,7 @@ def judged():
 
 def equal(one, many):
     """Whether every fitted attribute has the same bits."""
-    for name in one.model_attributes:
+    for name in fields_of(type(one)):
         a, b = getattr(one, name, None), getattr(many, name, None)
         if isinstance(a, dict):
             assert all(np.array_equal(a[key], b[key], equal_nan=name == "history_") for key in a), name

@@ -193,6 +193,14 @@ def test_every_command_has_a_page(monkeypatch, tmp_path):
         )
 
 
+def test_the_page_of_model_files_is_that_of_the_schemas(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import make_model_files_page
+
+    written = make_model_files_page.PAGE.read_text(encoding="utf-8")
+    assert written == make_model_files_page.page(), "run python scripts/make_model_files_page.py"
+
+
 def test_pages_of_the_site_are_short_and_say_what_they_are_for():
     pages = [
         path

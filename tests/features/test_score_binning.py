@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from support.refusals import refused
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.schema import check_model
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
 from truerank.matrices.binned import BinnedMatrix
@@ -96,5 +97,5 @@ def test_model_file(tmp_path):
     loaded = load_model(tmp_path / "bins.json")
     assert np.array_equal(loaded.transform(X).codes, binning.transform(X).codes)
     loaded.edges_ = loaded.edges_[:1]
-    with refused(ModelFileError, argument="edges_", code="type"):
-        loaded.check_model()
+    with refused(ModelFileError, argument="edges_", code="shape"):
+        check_model(loaded)

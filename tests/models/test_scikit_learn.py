@@ -20,6 +20,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from support.edited_models import unsealed
 from support.refusals import refused
 from truerank import (
     AdaRank,
@@ -52,7 +53,7 @@ STEPS = [
 
 def test_every_class_that_is_listed_is_tried():
     transformers = {
-        name for name, (module, *_) in FITTED.items() if hasattr(resolve(f"{module}:{name}"), "fit_transform")
+        name for name, (module, *_) in FITTED.items() if hasattr(resolve(f"sklearn.{module}:{name}"), "fit_transform")
     }
     assert {type(step).__name__ for step in STEPS} == transformers
 
@@ -121,7 +122,7 @@ def test_functions_have_no_form():
     ("change", "message"),
     [
         ({"mean_": None}, "StandardScaler"),
-        ({"scale_": {"$array": "float64", "shape": [3], "values": [1.0, 1.0, 1.0]}}, "4 numbers"),
+        ({"scale_": {"$array": "float64", "shape": [3], "values": [1.0, 1.0, 1.0]}}, "p = 4"),
         ({"scale_": {"$array": "float64", "shape": [4], "values": [1.0, 0.0, 1.0, "nan"]}}, "finite"),
         ({"scale_": {"$array": "float64", "shape": [4], "values": [1.0, 0.0, 1.0, 1.0]}}, "row of zeros|plain numbers"),
         ({"transform": "x"}, "unknown fitted attribute"),
@@ -134,7 +135,7 @@ def test_edited_files_are_refused(change, message, pipeline, tmp_path):
     if pipeline:
         model = Pipeline([("scale", StandardScaler()), ("rank", RidgeRanker())])
     save_model(model.fit(X, DATA.y) if pipeline else model.fit(DATA), tmp_path / "model.json")
-    document = json.loads((tmp_path / "model.json").read_text())
+    document = unsealed(json.loads((tmp_path / "model.json").read_text()))
     own = document["model"]
     step = own["steps"][0][1] if pipeline else own["fitted"]["transformers_"][0]
     step["fitted"] |= change

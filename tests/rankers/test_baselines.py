@@ -11,6 +11,7 @@ from rankers.conformance import ranker_checks
 from support.refusals import refused
 from truerank import RandomRanker, RidgeRanker, SingleFeature, evaluate, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.schema import check_model
 
 test_scikit_learn_conformance = ranker_checks([RidgeRanker(), SingleFeature(), RandomRanker()])
 
@@ -107,7 +108,7 @@ def test_single_feature_puts_missing_values_last(tmp_path):
     assert np.array_equal(load_model(tmp_path / "m.json").predict(X), ranker.predict(X))
     ranker.feature_ = 3
     with refused(ModelFileError, argument="feature_"):
-        ranker.check_model()
+        check_model(ranker)
 
 
 @pytest.mark.parametrize("feature", [-1, 6, 1.5, True, "title"])

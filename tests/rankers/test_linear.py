@@ -12,6 +12,7 @@ from scipy import sparse
 
 from support.refusals import refused
 from truerank.core.errors import ModelFileError
+from truerank.core.schema import check_model
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.linear import LinearRanker
 
@@ -80,10 +81,10 @@ def test_weights_by_name_and_the_check_of_a_loaded_model():
     assert ranker.feature_weights() == {"feature 3": -2.0, "feature 1": 0.5}
     ranker.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
     assert list(ranker.feature_weights()) == ["c", "a"]
-    ranker.check_model()
+    check_model(ranker)
     ranker.coef_ = np.array([0.5, np.nan, 1.0])
     with refused(ModelFileError, argument="coef_", code="range"):
-        ranker.check_model()
+        check_model(ranker)
     ranker.coef_ = np.zeros(2)
     with refused(ModelFileError, argument="coef_", code="shape"):
-        ranker.check_model()
+        check_model(ranker)

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankers.conformance import ranker_checks
 from support.refusals import refused
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.schema import check_model
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
 from truerank.matrices.binned import BinnedMatrix
@@ -170,7 +171,7 @@ def test_model_file_keeps_the_certificate(tmp_path):
         np.testing.assert_equal(loaded.path_, ranker.path_)
         loaded.coef_ = loaded.coef_[1:]
         with refused(ModelFileError, argument="coef_", code="shape"):
-            loaded.check_model()
+            check_model(loaded)
 
 
 @pytest.mark.filterwarnings("ignore:.*learned nothing")

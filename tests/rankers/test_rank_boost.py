@@ -15,6 +15,7 @@ from reference import rank_boost as reference
 from support.refusals import refused
 from truerank import evaluate, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.schema import check_model
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.rank_boost import RankBoost
 from truerank.rankers.sums.rank_boost import PairPotentials
@@ -243,10 +244,10 @@ def test_model_file(tmp_path):
     assert np.array_equal(loaded.predict(X), ranker.predict(X))
     loaded.feature_[0] = 7
     with refused(ModelFileError, argument="feature_", code="range"):
-        loaded.check_model()
+        check_model(loaded)
     loaded.feature_ = loaded.feature_[1:]
     with refused(ModelFileError, argument="feature_", code="shape"):
-        loaded.check_model()
+        check_model(loaded)
 
 
 @pytest.mark.parametrize(

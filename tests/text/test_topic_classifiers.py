@@ -13,6 +13,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from truerank.core.errors import ModelFileError
+from truerank.core.schema import check_model
 from truerank.text.analysers import TOPIC_WORD, WORD
 from truerank.text.topic_classifiers import (
     LinearSVM,
@@ -122,7 +123,7 @@ def test_damaged_parts_are_refused(counts):
     tfidf.idf_ = tfidf.idf_[:2]
     for model in (selector, bayes, svm, words, tfidf):
         with pytest.raises(ModelFileError):
-            model.check_model()
+            check_model(model)
 
 
 def test_a_refused_fit_leaves_the_svm_as_it_was():

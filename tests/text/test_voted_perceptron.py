@@ -10,6 +10,7 @@ from reference import voted_perceptron as reference
 from support.refusals import refused
 from truerank.core.errors import ModelFileError
 from truerank.core.random_streams import stream
+from truerank.core.schema import check_model
 from truerank.models.model_file import load_model, save_model
 from truerank.text.topic_classifiers import VotedPerceptron
 
@@ -36,7 +37,7 @@ def test_it_is_the_algorithm_as_printed(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").decision_function(X), fitted.decision_function(X))
     fitted.mistaken_columns_ = fitted.mistaken_columns_ + 3
     with refused(ModelFileError, argument="mistaken_columns_", code="range"):
-        fitted.check_model()
+        check_model(fitted)
 
 
 def test_scores_do_not_grow_with_the_number_of_votes():

@@ -10,6 +10,7 @@ from support.refusals import refused
 from truerank import ObliviousBoosting, explain, export_model, load_model, read_table, save_model
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.schema import check_model
 from truerank.data.ranking_data import RankingData
 from truerank.trees.categories import PRIOR, fit_categories
 
@@ -182,7 +183,7 @@ def test_names_and_files_are_checked():
     ranker = ObliviousBoosting(n_estimators=1, categorical=[1]).fit(X, y, qid=qid)
     ranker.category_values_ = ranker.category_values_[::-1].copy()
     with refused(ModelFileError, code="tables"):
-        ranker.check_model()
+        check_model(ranker)
 
 
 def test_arrow_tables_are_read_as_data_frames():

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from truerank import ConstantLeaves, FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, RankingData
+from truerank.core.schema import fields_of
 
 LEAVES = [
     ConstantLeaves(),
@@ -111,7 +112,7 @@ def test_equal_weights_leave_all_that_is_known_of_columns_as_it_is(weight):
     for leaves in ("fuzzy", "polynomial"):
         ranker = ObliviousBoosting(leaves, n_estimators=3, depth=3, borders=12, start="linear")
         plain = ranker.fit(X, y, qid=qid)
-        names = [name for name in plain.model_attributes if name.startswith(("place_", "feature_"))]
+        names = [name for name in fields_of(type(plain)) if name.startswith(("place_", "feature_"))]
         known = {name: getattr(plain, name) for name in names if hasattr(plain, name)}
         ranker = ranker.fit(X, y, qid=qid, sample_weight=np.full(len(y), weight))
         assert {"feature_mean_", "feature_scale_", "place_starts_"} & set(known)

@@ -14,11 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from truerank.calibration import calibrator_class
-from truerank.core.checks import as_array, as_numbers, check_plain, require_array
+from truerank.core.checks import as_array, as_numbers, check_plain
 from truerank.core.errors import InvalidInputError, ModelFileError, WrongTypeError
 from truerank.core.errors import warn as warn_caller
 from truerank.core.fitting import whole_fit
 from truerank.core.kernel import kernel
+from truerank.core.schema import fields_of
 from truerank.core.types import ArrayLike
 from truerank.data.checkup import ranks_as_scores
 from truerank.data.remarks import RemarkWarning
@@ -49,7 +50,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         `unit_of` the scores: 1, except for tiny and huge scores. Other attributes are those of the divided scores.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "counts_", "prior_", "unit_")
+    model_attributes: ClassVar[dict[str, str]] = {
+        "classes_": "array[2] unbounded",
+        "counts_": "float64[2] in [0, inf)",
+        "prior_": f"float64[2] in [{ABOVE_ZERO}, {BELOW_ONE!r}]",
+        "unit_": "float?",
+    }
     # Whether every fit is monotone, so that a parameter `monotone` has no effect.
     always_monotone: ClassVar[bool] = False
 
@@ -131,23 +137,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def _check_parts(self) -> None:
-        """Raise `ModelFileError` if the attributes of a loaded model do not fit together."""
-
     def check_model(self) -> None:
-        """Check a loaded model: finite numbers of the right shapes, and finite log-odds, rising if it is monotone."""
-        name = type(self).__name__
-        if np.shape(self.classes_) != (2,) or len(np.unique(self.classes_)) != 2:
-            raise ModelFileError(
-                f"{name}: classes_ must hold two labels, got {self.classes_!r:.60}", argument="classes_"
-            )
-        require_array(self, "counts_", "float64", 2, low=0.0)
-        require_array(self, "prior_", "float64", 2, low=ABOVE_ZERO, high=BELOW_ONE)
+        """Check a loaded model: two classes, and finite log-odds, rising if it is monotone."""
+        require_classes(self)
         require_unit(self)
-        for attribute in self.model_attributes[1:]:
-            if not np.isfinite(self._numbers_of(attribute)).all():
-                raise ModelFileError(f"{name}: {attribute} must hold finite numbers", argument=attribute)
-        self._check_parts()
         self._check_log_odds()
 
     def _numbers_of(self, attribute: str) -> np.ndarray:
@@ -158,7 +151,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _check_log_odds(self) -> None:
         """Raise if log-odds of scores of all sizes, or near the model's numbers, are not finite, or fall wrongly."""
-        own = np.unique(np.concatenate([self._numbers_of(attribute) for attribute in self.model_attributes[1:]]))
+        own = np.unique(
+            np.concatenate(
+                [self._numbers_of(attribute) for attribute in fields_of(type(self)) if attribute != "classes_"]
+            )
+        )
         sizes = np.geomspace(1e-300, 0.99 * LARGEST_SCORE, 200)
         places = np.concatenate([own, own + getattr(self, "centre_", 0.0), sizes, -sizes, [0.0]])
         places = np.unique(np.clip(places, -sizes[-1], sizes[-1]))
@@ -188,6 +185,15 @@ def make_calibrator(method: object, *, monotone: bool | None = None) -> Calibrat
     if isinstance(method, Calibrator):
         return clone(method)
     raise InvalidInputError(argument="method", expected="the name of a calibrator or a calibrator", value=method)
+
+
+def require_classes(model: Any) -> None:
+    """Raise `ModelFileError` unless the `classes_` of a loaded calibrator differ."""
+    if len(np.unique(model.classes_)) != len(model.classes_) or len(model.classes_) < 2:
+        raise ModelFileError(
+            f"{type(model).__name__}: classes_ must hold labels that differ, got {model.classes_!r:.60}",
+            argument="classes_",
+        )
 
 
 def require_unit(model: Any) -> None:

@@ -23,13 +23,14 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from truerank.calibration.base import Calibrator, as_weight, log_probability_pairs, make_calibrator, probability_pairs
+from truerank.calibration.base import as_weight, log_probability_pairs, make_calibrator, probability_pairs
 from truerank.calibration.decisions import decide
 from truerank.calibration.joint import JointCalibrator, log_odds_of, make_joint
 from truerank.calibration.pool import pooled_log_odds
-from truerank.core.checks import check_not_masked, require_value
+from truerank.core.checks import check_not_masked
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
+from truerank.core.schema import check_fields
 from truerank.core.threads import run_blocks
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
 from truerank.data.grouping import is_missing
@@ -135,14 +136,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     (3, 2)
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        "classes_",
-        "estimators_",
-        "calibrators_",
-        "ensemble_",
-        "n_features_in_",
-        "feature_names_in_",
-    )
+    model_attributes: ClassVar[dict[str, str]] = {
+        "n_features_in_": "int in [1, inf]?",
+        "feature_names_in_": "str[p]?",
+        "classes_": "array[] unbounded | list[] of any",
+        "estimators_ calibrators_": "list[] of any",
+        "ensemble_": "list[] of CalibratedClassifier?",
+    }
 
     def __init__(
         self,
@@ -444,11 +444,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         kind = self._kind()
         n = len(self.classes_) if kind == "labels" else 1
         for member in getattr(self, "ensemble_", None) or []:
-            require_value(self, "ensemble_", CalibratedClassifier, -1)
             member.check_model()
         n *= max(1, len(getattr(self, "ensemble_", None) or []))
-        require_value(self, "estimators_", object, n)
-        require_value(self, "calibrators_", JointCalibrator if kind == "classes" else Calibrator, n)
+        own = "JointCalibrator" if kind == "classes" else "Calibrator"
+        check_fields(self, {"estimators_": f"list[{n}] of any", "calibrators_": f"list[{n}] of {own}"})
         if kind == "classes" and len(self.calibrators_[0].classes_) != len(self.classes_):
             raise ModelFileError("CalibratedClassifier: the calibrator has another number of classes")
 
@@ -460,7 +459,7 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Bayes. Model files cannot store that class either.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "estimators_")
+    model_attributes: ClassVar[dict[str, str]] = {"classes_": "array[k] unbounded", "estimators_": "list[k] of any"}
 
     def __init__(self, estimator: object) -> None:
         self.estimator = estimator
@@ -482,10 +481,6 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class with the highest score (n,)."""
         return self.classes_[np.argmax(self.decision_function(X), axis=1)]
-
-    def check_model(self) -> None:
-        """Check a loaded model: it must have one classifier for each class."""
-        require_value(self, "estimators_", object, len(self.classes_))
 
 
 def _check_labels(y: Any) -> None:

@@ -123,10 +123,16 @@ class Cutoff(BaseEstimator):
     (0.4, [2, 0])
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        "threshold_", "curve_", "n_queries_", "needed_", "answered_", "withheld_", "kind_", "names_", "reference_",
-        "coef_", "centre_", "scale_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "threshold_": "float in [-inf, inf]?",
+        "curve_": "dict of array[points] unbounded",
+        "n_queries_": "int in [0, inf]",
+        "needed_ answered_ withheld_": "any?",
+        "kind_": "str",
+        "names_": "list[n] of str",
+        "reference_": "float[queries, n] unbounded",
+        "coef_ centre_ scale_": "float[]",
+    }
 
     loss: Any = "no-relevant@3"
     _: KW_ONLY
@@ -274,9 +280,8 @@ class Cutoff(BaseEstimator):
                     f"again, with the loss {self._name()}-overall for that promise"
                 )
             self.needed_ = 0.0
-        sizes, n = {len(values) for values in self.curve_.values()}, len(self.names_)
-        if self.reference_.shape[1:] != (n,) or len(sizes) != 1 or len(self.coef_) not in (0, n):
-            raise ModelFileError("Cutoff: reference_, names_, coef_ and curve_ do not fit together")
+        if len(self.coef_) not in (0, len(self.names_)):
+            raise ModelFileError(f"Cutoff: coef_ must hold 0 or {len(self.names_)} values, got {len(self.coef_)}")
 
     def _checked(self, loss: QueryLoss) -> QueryLoss:
         """Return the loss, after a check of all parameters."""

@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.calibration import density_fits
 from truerank.calibration.base import Calibrator, as_scores, in_unit
 from truerank.calibration.density_fits import HALF_GAUSSIAN
-from truerank.core.checks import check_choice, check_number, require_array
+from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.types import ArrayLike
 
@@ -50,15 +50,14 @@ class DensityCalibrator(Calibrator):
     class first.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Calibrator.model_attributes,
-        "centre_",
-        "shape_",
-        "predictive_",
-        "flat_",
-        "monotone_scores_",
-        "monotone_log_odds_",
-    )
+    model_attributes: ClassVar[dict[str, str]] = {
+        "centre_": "float",
+        "shape_": "float64[2, 6]",
+        "predictive_": "float64[2, 8]",
+        "flat_": "float64[2]",
+        "monotone_scores_": "float64[steps] rising",
+        "monotone_log_odds_": "float64[steps]",
+    }
     # Whether the mode may lie between scores. If so, scores are first centred, for exact modes at large offsets.
     _centred: ClassVar[bool] = True
     # Name of the family in `density_fits`.
@@ -202,14 +201,11 @@ class DensityCalibrator(Calibrator):
         self.monotone_scores_ = knots
         self.monotone_log_odds_ = isotonic_regression(self._free_log_odds(knots), sample_weight=mass)
 
-    def _check_parts(self) -> None:
-        require_array(self, "shape_", "float64", 2, 6)
-        require_array(self, "predictive_", "float64", 2, 8)
-        require_array(self, "flat_", "float64", 2)
-        require_array(self, "monotone_scores_", "float64", None, rising=True)
-        require_array(self, "monotone_log_odds_", "float64", len(self.monotone_scores_))
+    def check_model(self) -> None:
+        """Check a loaded model as every calibrator, and that its flat part ascends."""
         if self.flat_[0] > self.flat_[1]:
-            raise ModelFileError(f"{type(self).__name__}: flat_ must ascend")
+            raise ModelFileError(f"{type(self).__name__}: flat_ must ascend", argument="flat_")
+        super().check_model()
 
 
 class GaussianCalibrator(DensityCalibrator):
@@ -236,7 +232,7 @@ class GaussianCalibrator(DensityCalibrator):
     ([-2.0, 2.0], [1.0, 1.0], [[0.5, 0.5]])
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (*DensityCalibrator.model_attributes, "mu_", "sigma_")
+    model_attributes: ClassVar[dict[str, str]] = {"mu_ sigma_": "float64[2]"}
 
     def _fit_class(
         self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
@@ -271,12 +267,7 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
     ([-2.0, 2.0], [[0.5, 0.5]])
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *DensityCalibrator.model_attributes,
-        "theta_",
-        "sigma_l_",
-        "sigma_r_",
-    )
+    model_attributes: ClassVar[dict[str, str]] = {"theta_ sigma_l_ sigma_r_": "float64[2]"}
     _family: ClassVar[str] = "asymmetric-gaussian"
 
     def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
@@ -302,7 +293,7 @@ class LaplaceCalibrator(DensityCalibrator):
     ([-2.0, 2.0], [1.5, 1.5])
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (*DensityCalibrator.model_attributes, "theta_", "beta_")
+    model_attributes: ClassVar[dict[str, str]] = {"theta_ beta_": "float64[2]"}
     _centred: ClassVar[bool] = False
 
     def _fit_sorted(
@@ -345,7 +336,7 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
     [-10.0, 0.0, 5.0]
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (*LaplaceCalibrator.model_attributes, "gamma_")
+    model_attributes: ClassVar[dict[str, str]] = {"gamma_": "float64[2]"}
     _family: ClassVar[str] = "asymmetric-laplace"
     _fit_sorted = DensityCalibrator._fit_sorted
 
@@ -378,13 +369,10 @@ class HybridCalibrator(DensityCalibrator):
     (True, [[0.5, 0.5]])
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *DensityCalibrator.model_attributes,
-        "theta_",
-        "u_",
-        "sigma_",
-        "ascending_",
-    )
+    model_attributes: ClassVar[dict[str, str]] = {
+        "theta_ u_ sigma_": "float64[2]",
+        "ascending_": "bool",
+    }
     _family: ClassVar[str] = "hybrid"
 
     def _ascending(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> bool:

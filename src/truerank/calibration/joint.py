@@ -51,22 +51,23 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from truerank.calibration import SOFTMAX_METHODS
 from truerank.calibration.base import (
-    ABOVE_ZERO,
     LARGEST_SCORE,
     Calibrator,
     as_weight,
     in_unit,
     make_calibrator,
     quietly,
+    require_classes,
     require_unit,
     unit_of,
     warn,
 )
 from truerank.calibration.pool import PooledCalibrator, folds_of, kept_members, rarest_class
-from truerank.core.checks import check_choice, check_number, check_positive_int, require_array, require_value
+from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.schema import check_fields
 from truerank.core.threads import one_blas_thread
 from truerank.core.types import ArrayLike, RandomState
 
@@ -102,7 +103,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         As in `Calibrator`.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "unit_")
+    model_attributes: ClassVar[dict[str, str]] = {"classes_": "array[k] unbounded", "unit_": "float?"}
 
     @fits_whole
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
@@ -160,15 +161,11 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         return self.classes_[np.argmax(self.log_probabilities(scores), axis=1)]
 
     def check_model(self) -> None:
-        """Check a loaded model: different classes, parts that fit together, and probabilities for any scores."""
-        classes = getattr(self, "classes_", None)
-        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(np.unique(classes)) != len(classes):
-            raise ModelFileError(f"{type(self).__name__}: classes_ must hold labels that differ", argument="classes_")
-        if len(classes) < 2:
-            raise ModelFileError(f"{type(self).__name__}: classes_ must hold at least two labels", argument="classes_")
+        """Check a loaded model: different classes, and probabilities for any scores."""
+        require_classes(self)
         require_unit(self)
-        self._check_parts(len(classes))
-        directions = np.concatenate([np.eye(len(classes)), -np.eye(len(classes)), np.ones((1, len(classes)))])
+        k = len(self.classes_)
+        directions = np.concatenate([np.eye(k), -np.eye(k), np.ones((1, k))])
         sizes = np.concatenate([np.geomspace(1e-300, 0.99 * LARGEST_SCORE, 50), np.geomspace(0.01, 1e4, 50)])
         with np.errstate(all="ignore"):
             log_p = self._log_probabilities(np.concatenate([size * directions for size in sizes]))
@@ -176,9 +173,6 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
             raise ModelFileError(f"{type(self).__name__}: its attributes give no probabilities for some scores")
 
     # Methods of subclasses.
-
-    def _check_parts(self, n_classes: int) -> None:
-        raise NotImplementedError
 
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
         raise NotImplementedError
@@ -215,14 +209,12 @@ class SoftmaxCalibrator(JointCalibrator):
     0.4
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *JointCalibrator.model_attributes,
-        "slope_",
-        "coef_",
-        "intercept_",
-        "centre_",
-        "scale_",
-    )
+    model_attributes: ClassVar[dict[str, str]] = {
+        "slope_ centre_": "float",
+        "coef_": "float64[k, k]",
+        "intercept_": "float64[k]",
+        "scale_": "float in (0, inf)",
+    }
 
     def __init__(self, form: str = "temperature", *, ridge: float = 1.0, inputs: str = "scores") -> None:
         self.form = form
@@ -258,14 +250,6 @@ class SoftmaxCalibrator(JointCalibrator):
         x = (_inputs(scores, self.inputs) - self.centre_) / self.scale_
         return log_softmax(_linear(x, self.slope_, self.intercept_, self.coef_), axis=1)
 
-    def _check_parts(self, n_classes: int) -> None:
-        for name in ("slope_", "centre_", "scale_"):
-            require_value(self, name, float)
-        require_array(self, "coef_", "float64", n_classes, n_classes)
-        require_array(self, "intercept_", "float64", n_classes)
-        if self.scale_ <= 0:
-            raise ModelFileError("SoftmaxCalibrator: scale_ must be above 0", argument="scale_")
-
 
 class OneVsRestCalibrator(JointCalibrator):
     """Fit a binary calibrator to each class against the rest, and divide the probabilities by their sum.
@@ -288,7 +272,7 @@ class OneVsRestCalibrator(JointCalibrator):
     [0, 1, 2, 0]
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (*JointCalibrator.model_attributes, "calibrators_")
+    model_attributes: ClassVar[dict[str, str]] = {"calibrators_": "list[k] of Calibrator"}
 
     def __init__(self, method: object = "platt", *, from_log_probabilities: bool = False) -> None:
         self.method = method
@@ -311,9 +295,6 @@ class OneVsRestCalibrator(JointCalibrator):
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
         log_odds = _class_log_odds(self.calibrators_, scores, self.from_log_probabilities)
         return log_softmax(_log_sigmoid(log_odds), axis=1)
-
-    def _check_parts(self, n_classes: int) -> None:
-        require_value(self, "calibrators_", Calibrator, n_classes)
 
 
 class JointPool(JointCalibrator):
@@ -351,13 +332,12 @@ class JointPool(JointCalibrator):
     (0, 1.0)
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *JointCalibrator.model_attributes,
-        "methods_",
-        "weights_",
-        "members_",
-        "calibrators_",
-    )
+    model_attributes: ClassVar[dict[str, str]] = {
+        "methods_": "list[m] of str",
+        "weights_": "float64[m] in (0, inf)",
+        "members_": "list[m] of any",
+        "calibrators_": "list[] of Calibrator",
+    }
 
     def __init__(
         self, *, cv: int | None = None, from_log_probabilities: bool = False, random_state: RandomState = None
@@ -443,16 +423,16 @@ class JointPool(JointCalibrator):
         pooled = logsumexp(log_p + np.log(self.weights_)[:, None, None], axis=0)
         return np.asarray(pooled - logsumexp(pooled, axis=1, keepdims=True))  # normalised again against rounding
 
-    def _check_parts(self, n_classes: int) -> None:
-        require_value(self, "members_", object, -1)
-        require_value(self, "methods_", str, len(self.members_))
-        require_array(self, "weights_", "float64", len(self.members_), low=ABOVE_ZERO)
+    def check_model(self) -> None:
+        """Check a loaded model as every joint calibrator, and its members."""
+        n_classes = len(self.classes_)
         for name, member in zip(self.methods_, self.members_):
             if name not in _MEMBERS or (member is None) != (_MEMBERS[name][1] is None):
                 raise ModelFileError(f"JointPool: unknown member {name!r}")
             if member is not None and len(member.classes_) != n_classes:
                 raise ModelFileError(f"JointPool: member {name!r} has another number of classes")
-        require_value(self, "calibrators_", Calibrator, n_classes if self._needs_log_odds() else 0)
+        check_fields(self, {"calibrators_": f"list[{n_classes if self._needs_log_odds() else 0}] of Calibrator"})
+        super().check_model()
 
 
 def make_joint(method: object, are_log_p: bool) -> JointCalibrator:

@@ -27,9 +27,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from truerank.calibration import CALIBRATORS
-from truerank.calibration.base import ABOVE_ZERO, Calibrator, make_calibrator, probability_pairs, quietly
+from truerank.calibration.base import Calibrator, make_calibrator, probability_pairs, quietly
 from truerank.calibration.densities import DensityCalibrator
-from truerank.core.checks import check_positive_int, require_array, require_value
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
@@ -94,7 +94,11 @@ class PooledCalibrator(Calibrator):
     (['platt', 'beta', 'isotonic'], 1.0)
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "methods_", "weights_", "calibrators_")
+    model_attributes: ClassVar[dict[str, str]] = {
+        "methods_": "list[m] of str",
+        "weights_": "float64[m] in (0, inf)",
+        "calibrators_": "list[m] of Calibrator",
+    }
 
     methods: Any = None
     _: KW_ONLY
@@ -161,11 +165,6 @@ class PooledCalibrator(Calibrator):
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         return pooled_log_odds(np.stack([part.log_odds(scores) for part in self.calibrators_]), self.weights_)
-
-    def _check_parts(self) -> None:
-        require_value(self, "calibrators_", Calibrator, -1)
-        require_value(self, "methods_", str, len(self.calibrators_))
-        require_array(self, "weights_", "float64", len(self.calibrators_), low=ABOVE_ZERO)
 
 
 def kept_members(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

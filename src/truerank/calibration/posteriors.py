@@ -18,7 +18,7 @@ import numpy as np
 
 from truerank.calibration.base import ABOVE_ZERO, BELOW_ONE, Calibrator, logit, warn
 from truerank.calibration.log_odds_fits import LogOddsFit, best_knots, fit_log_odds, spline_columns
-from truerank.core.checks import check_positive_int, require_array
+from truerank.core.checks import check_positive_int
 from truerank.solvers.result import Status
 
 
@@ -55,14 +55,10 @@ class LogisticCalibrator(Calibrator):
     [0.333333, 0.666667]
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Calibrator.model_attributes,
-        "a_",
-        "b_",
-        "centre_",
-        "level_",
-        "separable_",
-    )
+    model_attributes: ClassVar[dict[str, str]] = {
+        "a_ b_ centre_ level_": "float",
+        "separable_": "bool?",
+    }
     _noisy_labels: ClassVar[bool] = False
 
     def __init__(self, *, monotone: bool = False) -> None:
@@ -141,14 +137,11 @@ class SplineCalibrator(Calibrator):
     True
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Calibrator.model_attributes,
-        "knots_",
-        "slopes_",
-        "level_",
-        "centre_",
-        "centred_knots_",
-    )
+    model_attributes: ClassVar[dict[str, str]] = {
+        "knots_ centred_knots_": "float64[2]",
+        "slopes_": "float64[3]",
+        "level_ centre_": "float",
+    }
 
     def __init__(self, *, monotone: bool = False, n_candidates: int = 8) -> None:
         self.monotone = monotone
@@ -173,10 +166,6 @@ class SplineCalibrator(Calibrator):
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         return self.level_ + self.slopes_ @ np.stack(spline_columns(scores - self.centre_, self.centred_knots_))
 
-    def _check_parts(self) -> None:
-        require_array(self, "centred_knots_", "float64", 2)
-        require_array(self, "slopes_", "float64", 3)
-
 
 class IsotonicCalibrator(Calibrator):
     """Fit scikit-learn's isotonic regression on the score, with Platt's targets so that no log-odds is infinite.
@@ -197,7 +186,10 @@ class IsotonicCalibrator(Calibrator):
     """
 
     always_monotone: ClassVar[bool] = True
-    model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "scores_", "probabilities_")
+    model_attributes: ClassVar[dict[str, str]] = {
+        "scores_": "float64[knots] rising",
+        "probabilities_": f"float64[knots] in [{ABOVE_ZERO}, {BELOW_ONE!r}]",
+    }
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         from sklearn.isotonic import IsotonicRegression
@@ -214,10 +206,6 @@ class IsotonicCalibrator(Calibrator):
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         p = np.interp(scores, self.scores_, self.probabilities_)
         return np.log(p) - np.log1p(-p)
-
-    def _check_parts(self) -> None:
-        require_array(self, "scores_", "float64", None, rising=True)
-        require_array(self, "probabilities_", "float64", len(self.scores_), low=ABOVE_ZERO, high=BELOW_ONE)
 
 
 class BetaCalibrator(Calibrator):
@@ -239,7 +227,7 @@ class BetaCalibrator(Calibrator):
     """
 
     always_monotone: ClassVar[bool] = True
-    model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "a_", "b_", "c_")
+    model_attributes: ClassVar[dict[str, str]] = {"a_ b_ c_": "float"}
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         self.a_, self.b_, self.c_ = 0.0, 0.0, logit(float(self.prior_[1]))
@@ -302,7 +290,7 @@ class TemperatureCalibrator(Calibrator):
     """
 
     always_monotone: ClassVar[bool] = True
-    model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "temperature_", "slope_")
+    model_attributes: ClassVar[dict[str, str]] = {"temperature_": "float in [-inf, inf]", "slope_": "float"}
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         scale = float(np.sqrt(np.average(scores * scores, weights=weight)))

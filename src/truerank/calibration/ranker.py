@@ -16,9 +16,10 @@ from truerank.calibration.decisions import decide, expected_relevant
 from truerank.calibration.log_odds_fits import fit_standardised
 from truerank.calibration.pool import folds_of
 from truerank.compat.fit_arguments import check_predict_arguments
-from truerank.core.checks import check_number, check_positive_int, require_value
+from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.schema import check_fields
 from truerank.core.types import ArrayLike, Matrix, MatrixLike, NoOthers
 from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
@@ -71,15 +72,12 @@ class CalibratedRanker(Ranker):
         Coefficients of the query statistics and, last, the intercept.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Ranker.model_attributes,
-        "ranker_",
-        "grades_",
-        "calibrators_",
-        "statistics_coef_",
-        "statistics_centre_",
-        "statistics_scale_",
-    )
+    model_attributes: ClassVar[dict[str, str]] = {
+        "ranker_": "Ranker | Pipeline",
+        "grades_": "float[]",
+        "calibrators_": "list[] of Calibrator",
+        "statistics_coef_ statistics_centre_ statistics_scale_": "float[]?",
+    }
 
     learns_elsewhere = True
 
@@ -270,7 +268,7 @@ class CalibratedRanker(Ranker):
     def check_model(self) -> None:
         """Check a loaded model."""
         super().check_model()
-        require_value(self, "calibrators_", Calibrator, len(self.grades_))
+        check_fields(self, {"calibrators_": f"list[{len(self.grades_)}] of Calibrator"})
 
 
 def cross_fitted_probabilities(

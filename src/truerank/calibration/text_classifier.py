@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.calibration.classifier import CalibratedClassifier
 from truerank.calibration.decisions import decide
-from truerank.core.checks import check_choice, check_positive_int, column_labels, require_value
+from truerank.core.checks import check_choice, check_positive_int, column_labels
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
@@ -74,9 +74,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     ['earn']
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        "classes_", "multi_label_", "from_text_", "feature_names_in_", "classifier_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "classes_": "array[] unbounded | list[] of any",
+        "multi_label_ from_text_": "bool",
+        "feature_names_in_": "str[]?",
+        "classifier_": "CalibratedClassifier",
+    }
 
     classifier: Any = "linear-svm"
     method: Any = "pool"
@@ -217,7 +220,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     def check_model(self) -> None:
         """Check a loaded model: labels and classifier must fit together."""
-        require_value(self, "classifier_", CalibratedClassifier)
         n = len(self.classifier_.classes_)
         binary = self.multi_label_ and len(self.classes_) == 1
         if n != (2 if binary else len(self.classes_)):

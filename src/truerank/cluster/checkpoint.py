@@ -24,6 +24,7 @@ from truerank.cluster.partition import Partition
 from truerank.core.digests import content_digest
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.locks import locked
+from truerank.core.schema import fields_of
 from truerank.data.rows import beside
 
 _NAME = "rounds.bin"
@@ -166,7 +167,7 @@ def name_of_fit(ranker: Any, data: Any, valid: Any) -> dict[str, str]:
     settings = {name: value for name, value in ranker.get_params(deep=False).items() if name != "callbacks"}
     begun = {}
     if getattr(ranker, "warm_start", False):
-        begun = {name: getattr(ranker, name) for name in ranker.model_attributes if hasattr(ranker, name)}
+        begun = {name: getattr(ranker, name) for name in fields_of(type(ranker)) if hasattr(ranker, name)}
     return {
         "truerank version": __version__,
         "rankers": content_digest(type(ranker)),

@@ -1,4 +1,4 @@
-"""Checks of arguments and of loaded models. The messages state what was received, what was expected and what to do."""
+"""Checks of arguments. The messages state what was received, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 
 LARGEST_EXACT = 2.0**53  # from here on float64 does not hold every integer
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 def check_not_masked(values: ArrayLike, name: str) -> None:
@@ -149,59 +148,3 @@ def check_choice(value: object, name: str, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise InvalidInputError(argument=name, expected=f"one of {', '.join(map(repr, options))}", value=value)
     return value
-
-
-def require_array(
-    model: object,
-    name: str,
-    dtype: str,
-    *shape: int | None,
-    low: float | None = -_LARGEST,
-    high: float = _LARGEST,
-    rising: bool = False,
-) -> np.ndarray:
-    """Return an attribute of a loaded model, or raise `ModelFileError` unless it is such an array.
-
-    `name` may have the key of a dict, "history_.alpha". `dtype` may be a prefix, "int". A size None allows any size.
-    Numbers must be in [low, high], which excludes nan; low None allows any.
-    """
-    array = _attribute(model, name)
-    what = f"{type(model).__name__}: {name} must hold {dtype} values"
-    if not isinstance(array, np.ndarray) or not array.dtype.name.startswith(dtype):
-        found = array.dtype if isinstance(array, np.ndarray) else repr(array)[:60]
-        raise ModelFileError(f"{what}, got {found}", argument=name, code="dtype")
-    if array.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, array.shape)):
-        text = f"{what} of shape {shape}, got {array.shape}".replace("None", "any")
-        raise ModelFileError(text, argument=name, code="shape")
-    bounded = low is not None and array.dtype.kind in "iuf"
-    numbers: np.ndarray = array.astype(np.float64) if array.dtype.kind == "f" else array  # bounds are not float32
-    outside = array[~((numbers >= low) & (numbers <= high))] if bounded else array[:0]
-    if len(outside):
-        wanted = "that are finite" if (low, high) == (-_LARGEST, _LARGEST) else f"from {low:g} to {high:g}"
-        raise ModelFileError(f"{what} {wanted}, got {outside[0]}", argument=name, code="range")
-    if rising and (array[1:] <= array[:-1]).any():
-        raise ModelFileError(f"{what} in ascending order", argument=name, code="order")
-    return array
-
-
-def require_value(model: object, name: str, kind: type, size: int | None = None) -> None:
-    """Raise `ModelFileError` unless an attribute is of a type, a finite number for float.
-
-    With a size (-1: any), the attribute must be a list of so many values.
-    """
-    value = _attribute(model, name)
-    values = [value] if size is None else value
-    kinds = int | float if kind is float else kind
-    fits = isinstance(values, list) and size in (None, -1, len(values)) and all(isinstance(v, kinds) for v in values)
-    numbers = values if fits and kind in (int, float) else []
-    if not fits or any(isinstance(v, bool) or (kind is float and not abs(v) <= _LARGEST) for v in numbers):
-        count = "" if size == -1 else f"{size} "
-        wanted = kind.__name__ if size is None else f"list of {count}{kind.__name__}"
-        text = f"{type(model).__name__}: {name} must be {wanted}, got {value!r:.60}"
-        raise ModelFileError(text, argument=name, code="type")
-
-
-def _attribute(model: Any, name: str) -> Any:
-    for part in name.split("."):
-        model = model.get(part) if isinstance(model, dict) else getattr(model, part, None)
-    return model

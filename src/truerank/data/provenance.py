@@ -59,7 +59,7 @@ class TrainingSketch:
         If digests are damaged or not ascending.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ()
+    model_attributes: ClassVar[dict[str, str]] = {}
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truerank.core.checks import require_array
+from truerank.core.schema import COLUMNS
 from truerank.core.types import ArrayLike, MatrixLike
 from truerank.matrices.content import powers_of_two
 
@@ -33,7 +33,7 @@ class UnitDeviation(StandardScaler):
     [-1.0, 1.0]
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("mean_", "scale_", "var_", "n_features_in_", "feature_names_in_")
+    model_attributes: ClassVar[dict[str, str]] = {**COLUMNS, "mean_ scale_ var_": "float[p]?"}
 
     def fit(self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Any:
         """Like `StandardScaler.fit`."""
@@ -61,9 +61,3 @@ class UnitDeviation(StandardScaler):
         unit = powers_of_two(scale)  # so that differences of huge values do not overflow
         centred = X / unit if mean is None else X / unit - mean / unit
         return centred / (scale / unit)
-
-    def check_model(self) -> None:
-        """Check a loaded model: a finite number for each column."""
-        for name in ("mean_", "scale_"):
-            if getattr(self, name, None) is not None:
-                require_array(self, name, "float", self.n_features_in_)

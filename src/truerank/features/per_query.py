@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.fitting import fits_whole
+from truerank.core.schema import COLUMNS
 from truerank.core.types import ArrayLike, MatrixLike
 from truerank.data.grouping import group_rows, offsets_of, query_of_rows
 from truerank.features.columns import unit_of
@@ -21,7 +22,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     enable metadata routing and pass `qid=` to the pipeline. NaN stays NaN and does not affect other values.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
+    model_attributes: ClassVar[dict[str, str]] = COLUMNS
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True}
     __metadata_request__transform: ClassVar[dict[str, Any]] = {"qid": True}
 

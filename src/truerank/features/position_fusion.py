@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.schema import check_fields
 from truerank.features.run_pool import RunPool, judged_pool
 from truerank.io.trec import Run
 from truerank.measures import AP
@@ -27,7 +27,7 @@ class PositionFusion(BaseEstimator, ABC):
     `run_names_` are the names of the r runs, `table_` float64 (r, ·) the learned values of each class.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("run_names_", "table_")
+    model_attributes: ClassVar[dict[str, str]] = {"run_names_": "list[runs] of str", "table_": "float64[runs, ]"}
     unretrieved: ClassVar[float] = 0.0  # value for a document that a run did not retrieve
 
     def fit(self, runs: object, qrels: object = None) -> Self:
@@ -60,12 +60,11 @@ class PositionFusion(BaseEstimator, ABC):
         return self
 
     def check_model(self) -> None:
-        """Check a loaded model: a table of finite numbers with a row for each run."""
-        require_value(self, "run_names_", str, -1)
+        """Check a loaded model: different names, and the columns of the table."""
         names = self.run_names_
         if not names or len(set(names)) < len(names):
             raise ModelFileError(f"{type(self).__name__}: run_names_ must be different names, got {', '.join(names)}")
-        require_array(self, "table_", "float64", len(names), self._columns())
+        check_fields(self, {"table_": f"float64[{len(names)}, {self._columns()}]"})
 
     @abstractmethod
     def _columns(self) -> int:

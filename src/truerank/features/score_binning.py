@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truerank.core.checks import check_choice, check_number, check_positive_int, require_value
+from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
+from truerank.core.schema import COLUMNS
 from truerank.core.types import ArrayLike, MatrixLike
 from truerank.matrices.binned import MAX_EDGES, BinnedMatrix
 
@@ -67,7 +68,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
     [0.25, 0.5, 0.75]
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_", "edges_")
+    model_attributes: ClassVar[dict[str, str]] = {**COLUMNS, "edges_": "list[p] of array[]"}
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": False}
     __metadata_request__transform: ClassVar[dict[str, Any]] = {"qid": False}
 
@@ -115,10 +116,6 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         for name, edges in zip(names, self.edges_):
             labels += [f"{name} is there", *(f"{name} > {edge:g}" for edge in edges)]
         return np.array(labels, dtype=object)
-
-    def check_model(self) -> None:
-        """Check a loaded model: thresholds for each column."""
-        require_value(self, "edges_", np.ndarray, self.n_features_in_)
 
     def _edges(self, column: np.ndarray) -> np.ndarray:
         k = self.n_thresholds

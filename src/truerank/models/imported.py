@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, Remedy
+from truerank.core.schema import check_fields
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Linear, ModelForm, Normalizers, Oblivious, Plain, Stumps, as_plain
@@ -21,6 +21,16 @@ from truerank.trees.ensemble import ConstantPredictor, Ensemble
 from truerank.trees.stumps import StepFunctions
 
 _BODIES: dict[str, Any] = {"linear": Linear, "stumps": Stumps, "oblivious": Ensemble, "trees": BinaryTrees}
+
+_PARTS: dict[str, dict[str, str]] = {
+    "linear": {"parts_.weights": "float[p]"},
+    "stumps": {
+        "parts_.features": "int[stumps] in [0, p)",
+        "parts_.thresholds": "float[stumps] in [-inf, inf]",
+        "parts_.missing": "int[stumps]",
+        "parts_.weights": "float[stumps]",
+    },
+}
 
 _LAY_OUT = (
     Remedy("to import the file again with the names of your columns", feature_names=[...]),
@@ -65,11 +75,19 @@ class ImportedRanker(Ranker):
         All of these together.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Ranker.model_attributes,
-        "feature_names_", "tool_", "kind_", "start_", "intercept_", "parts_", "normalizers_",
-        "allow_nan_", "float32_sums_", "absent_", "categories_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "feature_names_": "list[p] of str",
+        "tool_": "str",
+        "kind_": " | ".join(f"'{kind}'" for kind in _BODIES),
+        "start_ intercept_": "float",
+        "parts_": "dict of any",
+        "normalizers_": "dict of any?",
+        "normalizers_.first normalizers_.second": "float[p]?",
+        "normalizers_.affine": "bool?",
+        "allow_nan_ float32_sums_": "bool",
+        "absent_": "float unbounded?",
+        "categories_": "dict of list[] of str | float?",
+    }
 
     feature_names_: list[str]
     tool_: str
@@ -248,34 +266,16 @@ class ImportedRanker(Ranker):
     def check_model(self) -> None:
         """Raise `ModelFileError` if attributes from a file do not fit together."""
         super().check_model()
-        p, body, parts = self.n_features_in_, _BODIES.get(getattr(self, "kind_", "")), getattr(self, "parts_", None)
-        if body is None or not isinstance(parts, dict) or set(parts) != {one.name for one in fields(body)}:
+        body, parts = _BODIES[self.kind_], self.parts_
+        if set(parts) != {one.name for one in fields(body)}:
             raise ModelFileError("ImportedRanker: kind_ and parts_ do not fit together")
-        require_value(self, "feature_names_", str, p)
-        for name in ("start_", "intercept_"):
-            require_value(self, name, float)
-        for name in ("allow_nan_", "float32_sums_"):
-            require_value(self, name, bool)
-        if not isinstance(getattr(self, "absent_", 0.0), float):
-            raise ModelFileError("ImportedRanker: absent_ must be a number")
-        for key, listed in dict(self._listed()).items():
-            alike = isinstance(listed, list) and {type(value) for value in listed} in ({str}, {float}, set())
-            if not alike or key not in map(str, range(p)):
+        for key, listed in self._listed().items():
+            if len(set(map(type, listed))) > 1 or key not in map(str, range(self.n_features_in_)):
                 raise ModelFileError("ImportedRanker: categories_ must be lists of texts or of numbers, by column")
-        if getattr(self, "normalizers_", None) is not None:
-            for name in ("first", "second"):
-                require_array(self, f"normalizers_.{name}", "float", p)
-            require_value(self, "normalizers_.affine", bool)
-        if self.kind_ == "linear":
-            require_array(self, "parts_.weights", "float", p)
-        elif self.kind_ == "stumps":
-            require_array(self, "parts_.features", "int", None, low=0, high=p - 1)
-            n = len(parts["features"])
-            require_array(self, "parts_.thresholds", "float", n, low=-np.inf, high=np.inf)
-            require_array(self, "parts_.missing", "int", n)
-            require_array(self, "parts_.weights", "float", n)
-        elif self.kind_ == "oblivious":
-            Ensemble(**parts).check(p, None)
+        if self.kind_ == "oblivious":
+            Ensemble(**parts).check(self.n_features_in_, None)
+        elif self.kind_ == "trees":
+            BinaryTrees(**parts).check(self.n_features_in_)
         else:
-            BinaryTrees(**parts).check(p)
+            check_fields(self, _PARTS[self.kind_])
         self._prepare()

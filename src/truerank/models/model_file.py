@@ -5,10 +5,13 @@ scikit-learn's transformers in `models.scikit_learn`, or a `Pipeline` of such ob
 
 * `get_params(deep=False)`, which returns the constructor's arguments as in scikit-learn, or `model_params()` if a file
   cannot hold some of them;
-* `model_attributes`, a class attribute that lists the fitted attributes to save: numbers, strings, bools, None, lists,
-  dicts with string keys, NumPy arrays, and models. Those that do not exist are omitted;
+* `model_attributes`, a class attribute with the fitted attributes to save and what each must be (`core/schema.py`):
+  numbers, strings, bools, None, lists, dicts with string keys, NumPy arrays, and models. Those that do not exist are
+  omitted, and `docs/development/model-files.md` lists all;
 * `check_model()`, optional, which is called after loading and raises `ModelFileError` if the attributes do not fit
-  together.
+  together, or completes the model.
+
+Every field has a checksum. Files of versions before that have none and load; a file written by hand needs none.
 
 Numbers keep all their bits: floats are written with `repr`, arrays with their dtype and shape, and non-finite floats as
 the strings "nan", "inf" and "-inf".
@@ -23,7 +26,8 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -33,6 +37,7 @@ from truerank.calibration import CALIBRATORS
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.files import atomic_write
 from truerank.core.names import nearest, resolve
+from truerank.core.schema import check_model, fields_of
 from truerank.core.types import Scorer
 from truerank.models import registry, scikit_learn
 
@@ -67,13 +72,14 @@ def model_text(model: Any) -> str:
     from truerank import __version__
 
     content = encode(model)
-    if getattr(type(model), "model_attributes", ()) and not content["fitted"]:
+    if fields_of(type(model)) and not content["fitted"]:
         raise InvalidInputError(
             f"this {type(model).__name__} is not fitted; call fit before save_model", code="not-fitted"
         )
     document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": content}
     if getattr(model, "reading_", None):
         document["reading"] = dict(model.reading_)
+        document["checksums"] = _checksums("model", {"reading": document["reading"]})
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
 
@@ -124,7 +130,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         _try(model)
         if document.get("reading") is not None:
             model.reading_ = _checked_reading(document["reading"])
+            _check_sums("model", document, {"reading": document["reading"]})
     except ModelFileError as error:
+        if error.code in ("gone", "unknown-class"):
+            error = ModelFileError(f"{error} (truerank {_quoted(document.get('truerank'))})", code=error.code)
         raise ModelFileError(error, name) from error
     except RecursionError as error:
         raise ModelFileError("the model is nested too deeply", name, code="nested") from error
@@ -218,9 +227,10 @@ def encode(value: Any) -> Any:
     if name is not None and resolve(name) is type(value):
         return _encode_object(value)
     if scikit_learn.class_of(type(value).__name__) is type(value):
-        return _encode_object(value, scikit_learn.attributes_of(type(value)))
+        return _encode_object(value, scikit_learn.fields_of(type(value)))
     if type(value).__name__ == "Pipeline" and type(value).__module__.startswith("sklearn."):
-        return {"$class": "Pipeline", "steps": [[step, encode(part)] for step, part in value.steps]}
+        steps = [[step, encode(part)] for step, part in value.steps]
+        return {"$class": "Pipeline", "steps": steps, "checksums": _checksums("Pipeline", {"steps": steps})}
     if type(value).__module__.startswith("truerank.measures") and type(value).__name__ != "FunctionMeasure":
         return {"$measure": repr(value)}
     if type(value).__name__ in ("ColumnTransformer", "FeatureUnion"):
@@ -320,22 +330,31 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
         raise ModelFileError(f"an array of {dtype} holds a value out of range: {error}") from error
 
 
-def _encode_object(model: Any, attributes: Sequence[str] | None = None) -> dict[str, Any]:
+def _checksums(name: str, parts: dict[str, Any]) -> dict[str, str]:
+    """Return the checksum of each field of an object in the file: CRC-32 of its JSON, with the name of the class."""
+    texts = {key: json.dumps([name, key, item], separators=(",", ":")) for key, item in parts.items()}
+    return {key: f"{zlib.crc32(text.encode()):08x}" for key, text in texts.items()}
+
+
+def _encode_object(model: Any, own_fields: Mapping[str, str] | None = None) -> dict[str, Any]:
+    fields = fields_of(type(model)) if own_fields is None else own_fields
     own = model.model_params() if hasattr(model, "model_params") else model.get_params(deep=False)
     params, fitted = encode(own), {}
-    for name in model.model_attributes if attributes is None else attributes:
+    for name in fields:
         if hasattr(model, name):
             fitted[name] = encode(getattr(model, name))
-    if fitted and hasattr(model, "check_model"):
+    if fitted and own_fields is None:
         try:
-            copy.copy(model).check_model()
+            check_model(copy.copy(model), fields)
         except ModelFileError as error:
             raise ModelFileError(
                 f"not saved, because it could not be loaded: {error}. Weights that are not finite result from huge "
                 "values or from training that diverges: scale the columns, or regularise more",
                 code="not-loadable",
             ) from error
-    return {"$class": type(model).__name__, "params": params, "fitted": fitted}
+    name = type(model).__name__
+    checksums = _checksums(name, {**params, **fitted})
+    return {"$class": name, "params": params, "fitted": fitted, "checksums": checksums}
 
 
 def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
@@ -349,9 +368,16 @@ def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
         parts = [(str(step), decode(part, must_be_fitted)) for step, part in steps]
         if not parts or not all(hasattr(part, "get_params") for _, part in parts):
             raise ModelFileError("a pipeline must have steps that are models")
+        _check_sums("Pipeline", value, {"steps": steps})
         return _guarded("Pipeline", lambda: Pipeline(parts))
     target = _target(name) if isinstance(name, str) else None
     cls: Any = scikit_learn.class_of(name) if target is None else resolve(target)
+    if cls is None and isinstance(name, str) and name in registry.GONE:
+        raise ModelFileError(
+            f"{name} is no longer part of truerank. Fit {registry.GONE[name]} to the same runs, or use what wrote "
+            "the file",
+            code="gone",
+        )
     if cls is None:
         near = nearest(_quoted(name), _class_names())
         raise ModelFileError(
@@ -359,26 +385,56 @@ def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
             "installed may have written the file",
             code="unknown-class",
         )
-    attributes = scikit_learn.attributes_of(cls) if target is None else cls.model_attributes
+    fields = scikit_learn.fields_of(cls) if target is None else fields_of(cls)
     params, fitted = value.get("params"), value.get("fitted")
     if not isinstance(params, dict) or not isinstance(fitted, dict):
         raise ModelFileError(f'{name}: expected the objects "params" and "fitted"')
-    unknown = sorted(set(fitted) - set(attributes))
+    unknown = sorted(set(fitted) - set(fields))
     if unknown:
         raise ModelFileError(f"{name}: unknown fitted attribute {_quoted(unknown[0])}", code="unknown-attribute")
     known = inspect.signature(cls).parameters
     strange = sorted(set(params) - set(known))
     if strange:
         raise ModelFileError(f"{name}: unknown parameter {_quoted(strange[0])}", code="unknown-parameter")
-    given = {key: decode(item) for key, item in params.items()}
+    given, attributes = _decode_fields(name, params), _decode_fields(name, fitted)
+    _check_sums(name, value, {**params, **fitted})
     if target is None:  # scikit-learn has tuples where a file has lists
         given = {key: tuple(item) if isinstance(item, list) else item for key, item in given.items()}
     model = _guarded(name, lambda: cls(**given))
-    for key, item in fitted.items():
-        setattr(model, key, decode(item))
+    for key, item in attributes.items():
+        setattr(model, key, item)
     if fitted or must_be_fitted:  # a wrapper has an unfitted model as a parameter
+        _guarded(name, lambda: check_model(model, fields))
         if target is None:
             _guarded(name, lambda: scikit_learn.finish(model))
-        elif hasattr(model, "check_model"):
-            _guarded(name, model.check_model)
     return model
+
+
+def _decode_fields(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Decode the fields of an object; an error names the innermost field."""
+    found = {}
+    for key, item in fields.items():
+        try:
+            found[key] = decode(item)
+        except ModelFileError as error:
+            if error.argument is not None:
+                raise
+            raise ModelFileError(f"{name}: {key}: {error}", argument=key, code=error.code) from error
+    return found
+
+
+def _check_sums(name: str, value: dict[str, Any], parts: dict[str, Any]) -> None:
+    """Raise if a field is not what was saved. Files of earlier versions, and files written by hand, have no sums."""
+    saved = value.get("checksums")
+    if saved is None:
+        return
+    own = _checksums(name, parts)
+    if not isinstance(saved, dict) or saved != own:
+        saved = saved if isinstance(saved, dict) else {}
+        field = min(key for key in {*own, *saved} if own.get(key) != saved.get(key))
+        raise ModelFileError(
+            f"{name}: {field} is not what save_model wrote (its checksum differs). Restore the file, or change the "
+            "model in Python and save it again",
+            argument=field,
+            code="damaged",
+        )

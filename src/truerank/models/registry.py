@@ -58,6 +58,9 @@ MODEL_PARTS: tuple[str, ...] = (
     "truerank.calibration.cutoffs:Cutoff",
 )
 
+# Classes of earlier files, and what does their work.
+GONE = dict.fromkeys(("PosFuse", "ProbFuse", "SegFuse", "SlideFuse"), "MAPFuse or BayesFuse")
+
 
 def ranker_class(name: str) -> type:
     """Return the class of a ranker by its name on the command line, for example "adarank"."""

@@ -11,39 +11,42 @@ import numpy as np
 
 from truerank.core.errors import ModelFileError
 from truerank.core.names import resolve
+from truerank.core.schema import COLUMNS, spelled
 
-# Class -> module, and the fitted attributes that `transform` reads or that people may want.
-FITTED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "StandardScaler": ("sklearn.preprocessing", ("mean_", "var_", "scale_", "n_samples_seen_")),
-    "MinMaxScaler": (
-        "sklearn.preprocessing", ("min_", "scale_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
+_OF_CLASSES = {"classes_": "array[k] unbounded"}
+_LINEAR = {**_OF_CLASSES, "coef_": "float[, p]", "intercept_": "float[]", "n_iter_": "any?"}
+_COUNTS = {
+    **_OF_CLASSES,
+    "class_count_ class_log_prior_": "float[k]",
+    "feature_count_ feature_log_prob_": "float[k, p]",
+}
+_SEEN = {"n_samples_seen_": "any?"}
+# Class -> module, and the fitted attributes that `transform` reads or that people may want, with what they must be.
+FITTED: dict[str, tuple[str, dict[str, str]]] = {
+    "StandardScaler": ("preprocessing", {"mean_ var_ scale_": "float[p]?", **_SEEN}),
+    "MinMaxScaler": ("preprocessing", {"min_ scale_ data_min_ data_max_ data_range_": "float[p]", **_SEEN}),
+    "MaxAbsScaler": ("preprocessing", {"max_abs_ scale_": "float[p]", **_SEEN}),
+    "RobustScaler": ("preprocessing", {"center_ scale_": "float[p]?"}),
+    "Normalizer": ("preprocessing", {}),
+    "Binarizer": ("preprocessing", {}),
+    "PowerTransformer": ("preprocessing", {"lambdas_": "float[p]", "_scaler": "StandardScaler?"}),
+    "QuantileTransformer": (
+        "preprocessing", {"n_quantiles_": "int", "references_": "float[]", "quantiles_": "float[, p]"},
     ),
-    "MaxAbsScaler": ("sklearn.preprocessing", ("max_abs_", "scale_", "n_samples_seen_")),
-    "RobustScaler": ("sklearn.preprocessing", ("center_", "scale_")),
-    "Normalizer": ("sklearn.preprocessing", ()),
-    "Binarizer": ("sklearn.preprocessing", ()),
-    "PowerTransformer": ("sklearn.preprocessing", ("lambdas_", "_scaler")),
-    "QuantileTransformer": ("sklearn.preprocessing", ("n_quantiles_", "references_", "quantiles_")),
-    "PolynomialFeatures": (
-        "sklearn.preprocessing", ("n_output_features_", "_min_degree", "_max_degree", "_n_out_full"),
+    "PolynomialFeatures": ("preprocessing", {"n_output_features_ _min_degree _max_degree _n_out_full": "int?"}),
+    "SimpleImputer": ("impute", {"statistics_": "float[p]", "indicator_": "any?"}),
+    "VarianceThreshold": ("feature_selection", {"variances_": "float[p]"}),
+    "FrozenEstimator": ("frozen", {}),
+    "LinearSVC": ("svm", _LINEAR),
+    "LogisticRegression": ("linear_model", _LINEAR),
+    "SGDClassifier": ("linear_model", _LINEAR),
+    "GaussianNB": (
+        "naive_bayes",
+        {**_OF_CLASSES, "class_count_ class_prior_": "float[k]", "theta_ var_": "float[k, p]", "epsilon_": "float"},
     ),
-    "SimpleImputer": ("sklearn.impute", ("statistics_", "indicator_")),
-    "VarianceThreshold": ("sklearn.feature_selection", ("variances_",)),
-    "FrozenEstimator": ("sklearn.frozen", ()),
-    "LinearSVC": ("sklearn.svm", ("classes_", "coef_", "intercept_", "n_iter_")),
-    "LogisticRegression": ("sklearn.linear_model", ("classes_", "coef_", "intercept_", "n_iter_")),
-    "SGDClassifier": ("sklearn.linear_model", ("classes_", "coef_", "intercept_", "n_iter_")),
-    "GaussianNB": ("sklearn.naive_bayes", ("classes_", "class_count_", "class_prior_", "theta_", "var_", "epsilon_")),
-    **dict.fromkeys(
-        ("MultinomialNB", "BernoulliNB"),
-        (
-            "sklearn.naive_bayes",
-            ("classes_", "class_count_", "class_log_prior_", "feature_count_", "feature_log_prob_"),
-        ),
-    ),
+    "MultinomialNB": ("naive_bayes", _COUNTS),
+    "BernoulliNB": ("naive_bayes", _COUNTS),
 }  # fmt: skip
-_ALWAYS = ("n_features_in_", "feature_names_in_")
-_OF_CLASSES = ("references_", "intercept_", "n_iter_", "class_count_", "class_prior_", "class_log_prior_")
 _MOST_TRIED = 1_000_000  # columns
 
 
@@ -51,33 +54,21 @@ def class_of(name: object) -> Any:
     """Return the class of this name, or None."""
     if not isinstance(name, str) or name not in FITTED:
         return None
-    return resolve(f"{FITTED[name][0]}:{name}")
+    return resolve(f"sklearn.{FITTED[name][0]}:{name}")
 
 
-def attributes_of(cls: Any) -> tuple[str, ...]:
-    """Return the fitted attributes of a class that a model file holds."""
-    return (*_ALWAYS, *FITTED[cls.__name__][1])
+def fields_of(cls: Any) -> dict[str, str]:
+    """Return the fitted attributes of a class that a model file holds, and what they must be (`core/schema.py`)."""
+    own = FITTED[cls.__name__][1]
+    return own if cls.__name__ == "FrozenEstimator" else spelled({**COLUMNS, **own})
 
 
 def finish(model: Any) -> None:
     """Complete a loaded transformer, and raise `ModelFileError` if its attributes do not fit together."""
-    name, width = type(model).__name__, getattr(model, "n_features_in_", None)
+    name = type(model).__name__
     if name == "FrozenEstimator":
         return
-    if type(width) is not int or width < 1:
-        raise ModelFileError(f"{name}: n_features_in_ must be an integer >= 1, got {width!r}")
-    for key in FITTED[name][1]:
-        value = getattr(model, key, None)
-        if not isinstance(value, np.ndarray):
-            continue
-        if key == "classes_":
-            continue
-        if value.dtype.kind not in "fiu" or not np.isfinite(value).all():
-            raise ModelFileError(f"{name}: {key} must hold finite numbers")
-        if value.ndim == 1 and key in _OF_CLASSES:
-            continue
-        if value.shape[-1] != width and (value.ndim == 1 or hasattr(model, "classes_")):
-            raise ModelFileError(f"{name}: {key} must hold {width} numbers, got {value.shape[-1]}")
+    width: int = model.n_features_in_
     if hasattr(model, "feature_names_in_"):
         model.feature_names_in_ = np.array(model.feature_names_in_, dtype=object)
     if name == "SimpleImputer":

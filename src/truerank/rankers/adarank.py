@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError, warn
+from truerank.core.errors import InvalidInputError, warn
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.rounds import tell
 from truerank.core.types import MeasureLike
@@ -144,9 +144,12 @@ class AdaRank(LinearRanker):
 
     learns_elsewhere = True
     uses_eval_set = True
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *LinearRanker.model_attributes, "history_", "best_round_", "n_iter_", "n_constant_queries_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "n_iter_": "int in [0, inf]",
+        "history_": "dict of array[n_iter_] unbounded",
+        **{f"history_.{column}": "array[n_iter_] unbounded" for column in _COLUMNS},
+        "best_round_ n_constant_queries_": "int?",
+    }
 
     measure: Any = "AP"
     _: KW_ONLY
@@ -224,17 +227,6 @@ class AdaRank(LinearRanker):
                 "is chosen by the training queries"
             )
         return EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE), None
-
-    def check_model(self) -> None:
-        """Check after loading that the columns of the history have one length."""
-        super().check_model()
-        history = getattr(self, "history_", None)
-        if not isinstance(history, dict) or set(history) != set(_COLUMNS):
-            raise ModelFileError(f"AdaRank: history_ must have the columns {', '.join(_COLUMNS)}", argument="history_")
-        if any(not isinstance(c, np.ndarray) or c.shape != (self.n_iter_,) for c in history.values()):
-            raise ModelFileError(
-                f"AdaRank: every column of history_ must have {self.n_iter_} entries", argument="history_"
-            )
 
 
 class _Boosting:

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.compat.fit_arguments import check_predict_arguments, fit_call, refuse_unknown, weights_by_row
 from truerank.compat.other_names import translated
-from truerank.core.checks import require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import whole_fit
 from truerank.core.float32 import INPUTS
@@ -64,10 +63,16 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         inside another one has none.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        "n_features_in_", "feature_names_in_", "n_queries_in_", "status_", "inputs_", "close_columns_",
-        "saw_missing_", "training_sketch_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "n_features_in_": "int in [1, inf]",
+        "feature_names_in_": "str[p]?",
+        "n_queries_in_": "int in [0, inf]",
+        "status_": "str?",
+        "inputs_": " | ".join(f"'{name}'" for name in INPUTS) + "?",
+        "close_columns_": "list[] of int in [0, p)?",
+        "saw_missing_": "bool?",
+        "training_sketch_": "TrainingSketch?",
+    }
     training_sketch_size: ClassVar[int] = SIZE  # 0 for no sketch; on a class or an object, before fit
     uses_eval_set: ClassVar[bool] = False  # has early stopping, or a choice by validation queries
 
@@ -431,34 +436,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             self.training_sketch_ = own if before is None else before | own
 
     def check_model(self) -> None:
-        """Check a ranker that was loaded from a model file."""
-        name = type(self).__name__
-        for attribute, least in (("n_features_in_", 1), ("n_queries_in_", 0)):
-            value = getattr(self, attribute, None)
-            if type(value) is not int or value < least:
-                raise ModelFileError(
-                    f"{name}: {attribute} must be an integer >= {least}, got {value!r:.60}", argument=attribute
-                )
-        for attribute, kind in (("status_", str), ("training_sketch_", TrainingSketch), ("saw_missing_", bool)):
-            if attribute in vars(self):
-                require_value(self, attribute, kind)
-        if getattr(self, "inputs_", "decimal") not in INPUTS:
-            raise ModelFileError(
-                f"{name}: inputs_ must be one of {', '.join(INPUTS)}, got {self.inputs_!r:.60}", argument="inputs_"
-            )
-        close = getattr(self, "close_columns_", [])
-        known = range(self.n_features_in_)
-        if not isinstance(close, list) or not set(map(type, close)) <= {int} or not set(close) <= set(known):
-            raise ModelFileError(
-                f"{name}: close_columns_ must be a list of column numbers, got {close!r:.60}", argument="close_columns_"
-            )
+        """Complete a ranker that was loaded from a model file, whose attributes fit their texts."""
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
-            if not isinstance(names, np.ndarray | list) or np.shape(names) != (self.n_features_in_,):
-                raise ModelFileError(
-                    f"{name}: feature_names_in_ must be a list of {self.n_features_in_} names",
-                    argument="feature_names_in_",
-                )
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of
 from truerank.core.threads import one_blas_thread
 from truerank.data.ranking_data import RankingData
@@ -82,7 +82,10 @@ class RidgeRanker(LinearRanker):
 
     uses_eval_set = True
     learns_elsewhere = True
-    model_attributes: ClassVar[tuple[str, ...]] = (*LinearRanker.model_attributes, "alpha_", "path_")
+    model_attributes: ClassVar[dict[str, str]] = {
+        "alpha_": "float unbounded?",
+        "path_": "list[] of dict of any?",
+    }
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         alphas = path_values(self.alpha, "alpha", zero=True)
@@ -158,7 +161,7 @@ class SingleFeature(Ranker):
     """
 
     learns_elsewhere = True
-    model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "feature_", "sign_")
+    model_attributes: ClassVar[dict[str, str]] = {"feature_": "int in [0, p)", "sign_": "int in [-1, 1]"}
     allow_nan = True
     missing_values = "last"
 
@@ -191,13 +194,6 @@ class SingleFeature(Ranker):
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         return last_if_missing(self.sign_ * X[:, self.feature_].astype(np.float64))
-
-    def check_model(self) -> None:
-        """Check after loading that the column exists."""
-        super().check_model()
-        feature, sign = getattr(self, "feature_", None), getattr(self, "sign_", None)
-        if not isinstance(feature, int) or not 0 <= feature < self.n_features_in_ or sign not in (1, -1):
-            raise ModelFileError(f"SingleFeature: no column {feature!r} with sign {sign!r}", argument="feature_")
 
 
 def _measured(part: Part, k: int, sign: int, measure: Measure) -> list[np.ndarray]:
@@ -239,7 +235,7 @@ class RandomRanker(Ranker):
     """
 
     learns_elsewhere = True
-    model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "seed_")
+    model_attributes: ClassVar[dict[str, str]] = {"seed_": "int in [0, inf]"}
     allow_nan = True
     missing_values = "a value like others"
 

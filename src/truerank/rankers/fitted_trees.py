@@ -10,14 +10,14 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_positive_int, require_array, require_value
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.float32 import numbers_of
 from truerank.core.kernel import kernel_array
 from truerank.core.random_streams import seed_of
+from truerank.core.schema import check_fields, spelled
 from truerank.core.types import Matrix, Scorer
 from truerank.matrices.bundles import add_in_dense_blocks
-from truerank.rankers.base import Ranker
 from truerank.rankers.column_settings import CategoryColumns, monotone_signs
 from truerank.trees.boosting import Progress
 from truerank.trees.categories import CategoryTables
@@ -169,6 +169,12 @@ def _names(part: type) -> tuple[str, ...]:
 
 
 # Fitted arrays.
+def _texts(kind: Any) -> dict[str, str]:
+    """Return the texts of a part's arrays (`core/schema.py`) by their names in a ranker."""
+    texts = spelled(kind.FIELDS)
+    return {name: texts[one.name] for name, one in zip(_names(kind), fields(kind))}
+
+
 TREES = (*_names(Ensemble), "tree_gains_", "validation_scores_")
 CATEGORIES = _names(CategoryTables)
 PROPENSITIES = ("click_propensities_", "skip_propensities_")
@@ -212,16 +218,20 @@ def params_for_file(ranker: Any) -> dict[str, Any]:
 class FittedTrees(CategoryColumns):
     """Base class of boosters: scores of fitted trees, also tree by tree, and the model file."""
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Ranker.model_attributes,
-        "start_",
-        *TREES,
-        "history_",
-        "n_iter_",
-        "seed_",
-        "category_names_",
-        *OF_SOME,
-    )
+    model_attributes: ClassVar[dict[str, str]] = {
+        "n_iter_": "int in [0, inf]",
+        "start_": "float",
+        **_texts(Ensemble),
+        "tree_gains_": "float[n_iter_, p] unbounded",
+        "validation_scores_": "float[] unbounded",
+        "history_": "dict of float[] unbounded",
+        "seed_": "int?",
+        "category_names_": "dict of list[] of any?",
+        "p_swap_": "float in (-1, 1)?",
+        **{name: f"{text}?" for kind in (FlatPlaces, Scaling, CategoryTables) for name, text in _texts(kind).items()},
+        "start_weights_": "float[p]?",
+        **dict.fromkeys(PROPENSITIES, "any?"),
+    }
 
     leaves: Any
     n_jobs: int | None
@@ -369,12 +379,6 @@ class FittedTrees(CategoryColumns):
         if hasattr(self, "tree_values_"):
             self._prepare()
 
-    def _stored(self, kind: type[Part]) -> Part:
-        """Return a part of a loaded model, whose attributes may be of any type."""
-        for name in _names(kind):
-            require_value(self, name, np.ndarray)
-        return kept(self, kind)
-
     def check_model(self) -> None:
         """Check after loading that the arrays of the trees fit together."""
         super().check_model()
@@ -382,31 +386,18 @@ class FittedTrees(CategoryColumns):
             kind, p = self.kind_of_leaves, self.n_features_in_
         except InvalidInputError as error:
             raise ModelFileError(f"ObliviousBoosting: {error}") from error
-        trees = self._stored(Ensemble)
+        trees = kept(self, Ensemble)
         trees.check(p, kind.n_values(trees.depth))
-        require_array(self, "tree_gains_", "float", trees.n_trees, p, low=None)
-        require_array(self, "validation_scores_", "float", None, low=None)
-        require_value(self, "history_", dict)
-        for name in self.history_:
-            require_array(self, f"history_.{name}", "float", None, low=None)
-        if getattr(self, "n_iter_", None) != trees.n_trees:
-            raise ModelFileError("ObliviousBoosting: n_iter_ must be the number of trees")
-        require_value(self, "start_", float)
         if isinstance(self.leaves, dict):
             self.leaves = kind
         linear = hasattr(self, "start_weights_") or self.start == "linear"
         if kind.needs_scaling or linear:
-            self._stored(Scaling).check(p)
+            kept(self, Scaling).check(p)
         if linear:
-            require_array(self, "start_weights_", "float", p)
+            check_fields(self, {"start_weights_": "float[p]"})
         if hasattr(self, "category_features_") or self.categorical is not None:
-            self._stored(CategoryTables).check(p)
-        names = getattr(self, "category_names_", {})
-        if not isinstance(names, dict) or not all(isinstance(one, list) for one in names.values()):
-            raise ModelFileError("ObliviousBoosting: category_names_ must hold a list of names by column")
+            kept(self, CategoryTables).check(p)
         if kind.needs_places:
-            require_value(self, "p_swap_", float)
-            if not -1.0 < self.p_swap_ < 1.0:
-                raise ModelFileError(f"ObliviousBoosting: p_swap_ must be inside (-1, 1), got {self.p_swap_}")
-            self._stored(FlatPlaces).check(p, trees)
+            check_fields(self, {"p_swap_": "float"})
+            kept(self, FlatPlaces).check(p, trees)
         self._prepare()

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import require_array, require_value
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.core.types import Matrix, MeasureLike
@@ -125,7 +124,7 @@ class LinearRanker(Ranker):
     give different weights.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "coef_", "scale_")
+    model_attributes: ClassVar[dict[str, str]] = {"coef_": "float64[p] in [-1e200, 1e200]", "scale_": "float64[p]?"}
     allow_sparse = True
 
     coef_: np.ndarray
@@ -176,11 +175,6 @@ class LinearRanker(Ranker):
     def _weight_names(self) -> list[str]:
         return shown_names(getattr(self, "feature_names_in_", None), self.n_features_in_)
 
-    def check_model(self) -> None:
-        """Check after loading that each column has one finite weight."""
-        super().check_model()
-        require_array(self, "coef_", "float64", self.n_features_in_, low=-LARGEST_WEIGHT, high=LARGEST_WEIGHT)
-
 
 class BinnedLinearRanker(LinearRanker):
     """A `LinearRanker` that may be trained on a `BinnedMatrix`.
@@ -193,7 +187,10 @@ class BinnedLinearRanker(LinearRanker):
         Edges of the training columns. Codes of other edges raise an error.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (*LinearRanker.model_attributes, "bin_edges_")
+    model_attributes: ClassVar[dict[str, str]] = {
+        "bin_edges_": "list[p] of float[]?",
+        "coef_": "float64[] in [-1e200, 1e200]",
+    }
     allow_binned = True
 
     bin_edges_: list[np.ndarray] | None
@@ -247,14 +244,15 @@ class BinnedLinearRanker(LinearRanker):
 
     def check_model(self) -> None:
         """Check after loading that the weights fit the columns or their bins."""
-        edges = getattr(self, "bin_edges_", None)
-        if edges is None:
-            self.bin_edges_ = None
-            super().check_model()
-            return
-        Ranker.check_model(self)
-        require_value(self, "bin_edges_", np.ndarray, self.n_features_in_)
-        require_array(self, "coef_", "float64", sum(len(one) + 1 for one in edges))
+        super().check_model()
+        edges = self.bin_edges_ = getattr(self, "bin_edges_", None)
+        n = self.n_features_in_ if edges is None else sum(len(one) + 1 for one in edges)
+        if len(self.coef_) != n:
+            raise ModelFileError(
+                f"{type(self).__name__}: coef_ must hold {n} values, got {len(self.coef_)}",
+                argument="coef_",
+                code="shape",
+            )
 
 
 @kernel

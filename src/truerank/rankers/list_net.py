@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -128,9 +128,11 @@ class ListNet(BinnedLinearRanker):
 
     learns_elsewhere = True
     uses_eval_set = True
-    model_attributes = (
-        *BinnedLinearRanker.model_attributes, "alpha_", "objective_", "gradient_norm_", "n_iter_", "path_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "alpha_ objective_ gradient_norm_": "float unbounded?",
+        "n_iter_": "int?",
+        "path_": "list[] of dict of any?",
+    }
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.alpha, "alpha", zero=True)

@@ -54,9 +54,10 @@ class NonnegativeListNet(LinearRanker):
     [1.9, 0.0]
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *LinearRanker.model_attributes, "objective_", "gradient_norm_", "n_iter_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "objective_ gradient_norm_": "float unbounded?",
+        "n_iter_": "int?",
+    }
 
     alpha: float = 1.0
     _: KW_ONLY

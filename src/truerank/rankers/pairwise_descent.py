@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number, check_positive_int, require_array, require_value
+from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
@@ -133,9 +133,16 @@ class PairwiseDescent(LinearRanker):
     """
 
     instead_of_parts = "use `fit_file`, which reads a LETOR file of any size block by block"
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *LinearRanker.model_attributes, "intercept_", "n_iter_", "alpha_", "descent_state_", "path_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "intercept_": "float?",
+        "descent_state_": "dict of any",
+        "descent_state_.weights": "float64[2, p+1]",
+        "descent_state_.scalars": "float64[4]",
+        "descent_state_.seed": "int",
+        "alpha_": "float unbounded?",
+        "n_iter_": "int?",
+        "path_": "list[] of dict of any?",
+    }
     uses_eval_set = True
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True, "n_steps": True}
 
@@ -292,15 +299,6 @@ class PairwiseDescent(LinearRanker):
 
     def _predict(self, X: Any) -> np.ndarray:
         return super()._predict(X) + self.intercept_
-
-    def check_model(self) -> None:
-        """Check after loading that the state to continue from fits the weights."""
-        super().check_model()
-        require_array(self, "descent_state_.weights", "float64", 2, self.n_features_in_ + 1)
-        require_array(self, "descent_state_.scalars", "float64", 4)
-        require_value(self, "descent_state_.seed", int)
-        if getattr(self, "scale_", None) is not None:
-            require_array(self, "scale_", "float64", self.n_features_in_)
 
     # Steps.
 

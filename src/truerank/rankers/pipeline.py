@@ -13,8 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.compat.fit_arguments import check_predict_arguments, without_query_column
-from truerank.core.checks import require_value
-from truerank.core.errors import InvalidInputError, ModelFileError, warn
+from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import look_up
 from truerank.core.types import ArrayLike, NoOthers, Scorer
 from truerank.data.columns import rows_for
@@ -64,7 +63,7 @@ class RankerPipeline(Ranker):
     [2, 1, 2, 1]
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "transformers_", "ranker_")
+    model_attributes: ClassVar[dict[str, str]] = {"transformers_": "list[] of TransformerMixin", "ranker_": "Ranker"}
 
     def __init__(self, prepare: Any, ranker: Scorer) -> None:
         self.prepare = prepare
@@ -144,13 +143,6 @@ class RankerPipeline(Ranker):
                 "feature_importances_: the transformers made other columns; see permutation_importance"
             )
         return shares
-
-    def check_model(self) -> None:
-        """Check transformers and ranker after loading."""
-        super().check_model()
-        require_value(self, "ranker_", Ranker)
-        if not isinstance(self.transformers_, list) or not all(hasattr(t, "transform") for t in self.transformers_):
-            raise ModelFileError("RankerPipeline: transformers_ must be a list of transformers")
 
 
 def transformer_class(name: str) -> type:

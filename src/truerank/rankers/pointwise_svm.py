@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_number, check_positive_int, require_value
+from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HingeOracle
@@ -90,10 +90,12 @@ class PointwiseSVM(BinnedLinearRanker):
 
     learns_elsewhere = True
     uses_eval_set = True
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *BinnedLinearRanker.model_attributes,
-        "intercept_", "C_", "objective_", "dual_objective_", "gap_", "n_iter_", "rel_", "path_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "intercept_": "float",
+        "C_ objective_ dual_objective_ gap_ rel_": "float unbounded?",
+        "n_iter_": "int?",
+        "path_": "list[] of dict of any?",
+    }
 
     C: Any = 0.01
     _: KW_ONLY
@@ -197,8 +199,3 @@ class PointwiseSVM(BinnedLinearRanker):
 
     def _predict(self, X: Any) -> np.ndarray:
         return super()._predict(X) + self.intercept_
-
-    def check_model(self) -> None:
-        """Check weights and intercept after loading."""
-        super().check_model()
-        require_value(self, "intercept_", float)

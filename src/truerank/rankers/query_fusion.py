@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.parameters import parameters
 from truerank.features.query_features import query_features
@@ -59,9 +58,10 @@ class QueryFusion(RunFusion):
     ['a', 'b']
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *RunFusion.model_attributes, "query_names_", "query_center_", "query_scale_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "query_names_": "list[f] of str",
+        "query_center_ query_scale_": "float[f]",
+    }
 
     ranker: Any = None
     _: KW_ONLY
@@ -83,15 +83,8 @@ class QueryFusion(RunFusion):
         return dict(zip(pool.names, weights.T))
 
     def check_model(self) -> None:
-        require_value(self, "run_names_", str, -1)
-        require_value(self, "query_names_", str, -1)
-        f = len(self.query_names_)
-        for name in ("query_center_", "query_scale_"):
-            found = getattr(self, name, None)
-            if not isinstance(found, np.ndarray) or found.shape != (f,) or not np.isfinite(found).all():
-                raise ModelFileError(f"QueryFusion: {name} must hold {f} finite numbers")
         try:
-            columns = len(self._features().names(self.run_names_)) * (1 + f)
+            columns = len(self._features().names(self.run_names_)) * (1 + len(self.query_names_))
         except InvalidInputError as error:
             raise ModelFileError(f"QueryFusion: {error}") from error
         if getattr(getattr(self, "ranker_", None), "n_features_in_", None) != columns:

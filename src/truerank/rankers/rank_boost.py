@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_positive_int, require_array
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
@@ -110,9 +110,13 @@ class RankBoost(Ranker):
     threshold_: np.ndarray = field(init=False)
     missing_: np.ndarray = field(init=False)
     edge_: np.ndarray = field(init=False)
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Ranker.model_attributes, "feature_", "threshold_", "weight_", "missing_", "edge_", "n_iter_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "weight_ edge_": "float64[stumps]",
+        "feature_": "int64[stumps] in [0, p)",
+        "threshold_": "float64[stumps] in [-inf, inf]",
+        "missing_": "int64[stumps]",
+        "n_iter_": "int?",
+    }
     allow_nan = True
     missing_values = "to the side of each stump that fits better"
     learns_elsewhere = True
@@ -197,13 +201,3 @@ class RankBoost(Ranker):
     def step_functions(self) -> StepFunctions:
         """Return the fitted ranker as one step function for each feature."""
         return StepFunctions(self.feature_, self.threshold_, self.missing_, self.weight_)
-
-    def check_model(self) -> None:
-        """Check after loading that the arrays of the stumps fit together and name existing columns."""
-        super().check_model()
-        require_array(self, "weight_", "float64", None)
-        n = len(self.weight_)
-        require_array(self, "feature_", "int64", n, low=0, high=self.n_features_in_ - 1)
-        require_array(self, "threshold_", "float64", n, low=-np.inf, high=np.inf)
-        require_array(self, "missing_", "int64", n)
-        require_array(self, "edge_", "float64", n)

@@ -107,10 +107,11 @@ class RankSVM(BinnedLinearRanker):
 
     learns_elsewhere = True
     uses_eval_set = True
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *BinnedLinearRanker.model_attributes,
-        "C_", "objective_", "dual_objective_", "gap_", "gradient_norm_", "n_iter_", "n_pairs_", "path_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "C_ objective_ dual_objective_ gap_ gradient_norm_": "float unbounded?",
+        "n_iter_ n_pairs_": "int?",
+        "path_": "list[] of dict of any?",
+    }
 
     C: Any = 1e-3
     _: KW_ONLY

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_positive_int, require_value
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
+from truerank.core.schema import check_fields
 from truerank.core.threads import query_blocks
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
@@ -96,7 +97,12 @@ class RunFusion(BaseEstimator):
     ['x', 'y']
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("run_names_", "ranker_", "edges_", "n_queries_in_")
+    model_attributes: ClassVar[dict[str, str]] = {
+        "run_names_": "list[] of str",
+        "ranker_": "Ranker",
+        "edges_": "list[] of float[]?",
+        "n_queries_in_": "int in [0, inf]?",
+    }
 
     ranker: Any = None
     _: KW_ONLY
@@ -192,14 +198,13 @@ class RunFusion(BaseEstimator):
 
     def check_model(self) -> None:
         """Check after loading that names, thresholds and ranker fit together."""
-        require_value(self, "run_names_", str, -1)
         names, ranker = self.run_names_, getattr(self, "ranker_", None)
         try:
             features = self._features()
         except InvalidInputError as error:
             raise ModelFileError(f"RunFusion: {error}") from error
         n_bins = sum(isinstance(part, ScoreBins) for part in features.parts)
-        require_value(self, "edges_", np.ndarray, n_bins * len(names))
+        check_fields(self, {"edges_": f"list[{n_bins * len(names)}] of array[]"})
         columns = len(names) if _as_binned(features, ranker) else len(features.names(names, self.edges_))
         if getattr(ranker, "n_features_in_", None) != columns:
             raise ModelFileError(f"RunFusion: the ranker must have the {columns} columns of {features}")

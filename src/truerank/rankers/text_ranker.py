@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.parameters import parameters
 from truerank.core.types import ArrayLike
@@ -55,7 +54,12 @@ class TextRanker(BaseEstimator):
     ['a', 'b']
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("features_", "binning_", "ranker_", "calibrator_")
+    model_attributes: ClassVar[dict[str, str]] = {
+        "features_": "TextFeatures",
+        "binning_": "ScoreBinning?",
+        "ranker_": "Ranker",
+        "calibrator_": "Calibrator?",
+    }
 
     ranker: Ranker
     features: TextFeatures | None = None
@@ -120,11 +124,7 @@ class TextRanker(BaseEstimator):
 
     def check_model(self) -> None:
         """Check features, ranker and binning after loading."""
-        require_value(self, "features_", TextFeatures)
-        require_value(self, "ranker_", Ranker)
         self.binning_ = getattr(self, "binning_", None)
-        if self.binning_ is not None:
-            require_value(self, "binning_", ScoreBinning)
         expected = (self.ranker_ if self.binning_ is None else self.binning_).n_features_in_
         columns = len(self.features_.feature_names_)
         if columns != expected:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_positive_int, require_value
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.parameters import parameters
@@ -98,7 +98,7 @@ class TextFeatures(BaseEstimator):
     (['a', 'b'], ['coverage.all', 'idf-coverage.all'], [1.0, 0.5])
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("feature_names_", "fields_")
+    model_attributes: ClassVar[dict[str, str]] = {"feature_names_": "list[] of str", "fields_": "list[] of str"}
 
     families: Sequence[str] = tuple(FAMILIES)
     _: KW_ONLY
@@ -165,10 +165,6 @@ class TextFeatures(BaseEstimator):
         ids = np.array([asked[number].id for number in kept])
         data = RankingData.from_grouped(X, None, offsets, ids, doc_ids=doc_ids, feature_names=self.feature_names_)
         return data if qrels is None else data.with_judgements(judge_lists(qrels, ids, doc_ids, offsets))
-
-    def check_model(self) -> None:
-        for name in self.model_attributes:
-            require_value(self, name, str, -1)
 
     def _families(self) -> list[str]:
         given = [self.families] if isinstance(self.families, str) else list(self.families)

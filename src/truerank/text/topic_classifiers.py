@@ -17,12 +17,13 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from truerank.core.checks import check_choice, check_number, check_positive_int, require_array
+from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.kernel import kernel
 from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.schema import COLUMNS
 from truerank.core.types import ArrayLike, Matrix, MatrixLike, RandomState
 from truerank.text.analysers import TOPIC_WORD, folded
 
@@ -80,7 +81,11 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         Numbers of the selected columns, ascending.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("information_", "kept_", "n_features_in_", "feature_names_in_")
+    model_attributes: ClassVar[dict[str, str]] = {
+        **COLUMNS,
+        "information_": "any?",
+        "kept_": "int[] in [0, p)",
+    }
 
     n_words: int = 300
 
@@ -105,7 +110,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         return self
 
     def check_model(self) -> None:
-        if not len(require_array(self, "kept_", "int", None, low=0, high=self.n_features_in_ - 1)):
+        if not len(self.kept_):
             raise ModelFileError(f"{type(self).__name__}: kept_ must have a column")
 
     def transform(self, X: Matrix) -> Any:
@@ -118,7 +123,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
 class UnitLogCounts(TransformerMixin, BaseEstimator):
     """log(1 + count), with rows scaled to unit length. Rows of zeros stay zeros."""
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
+    model_attributes: ClassVar[dict[str, str]] = COLUMNS
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -173,9 +178,12 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
     ['a', 'b']
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        "classes_", "word_log_prob_", "class_log_prior_", "n_features_in_", "feature_names_in_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        **COLUMNS,
+        "classes_": "array[k] unbounded",
+        "word_log_prob_": "float64[k, p]",
+        "class_log_prior_": "float64[k] in [-inf, inf)",
+    }
 
     smoothing: str = "word-prior"
     strength: float = 1.0
@@ -234,17 +242,17 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         best = np.argmax(self.predict_joint_log_proba(X), axis=1)
         return self.classes_[best]
 
-    def check_model(self) -> None:
-        require_array(self, "word_log_prob_", "float64", len(self.classes_), self.n_features_in_)
-        require_array(self, "class_log_prior_", "float64", len(self.classes_), low=-np.inf)
-
 
 class LinearSVM(LinearSVC):
     """scikit-learn's `LinearSVC`, which model files can hold. Values beyond 1e70 raise an error (see `MOST`)."""
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        "classes_", "coef_", "intercept_", "n_features_in_", "feature_names_in_", "n_iter_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        **COLUMNS,
+        "classes_": "array[] unbounded",
+        "coef_": "float64[k, p]",
+        "intercept_": "float64[k]",
+        "n_iter_": "any?",
+    }
 
     @fits_whole
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
@@ -256,18 +264,14 @@ class LinearSVM(LinearSVC):
         self.random_state = given
 
     def check_model(self) -> None:
-        k = 1 if len(self.classes_) == 2 else len(self.classes_)
-        require_array(self, "coef_", "float64", k, self.n_features_in_)
-        require_array(self, "intercept_", "float64", k)
+        if len(self.coef_) != (1 if len(self.classes_) == 2 else len(self.classes_)):
+            raise ModelFileError(f"LinearSVM: coef_ has {len(self.coef_)} rows for {len(self.classes_)} classes")
 
 
 class TfIdf(TfidfTransformer):
     """scikit-learn's `TfidfTransformer`, which model files can hold."""
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("idf_", "n_features_in_", "feature_names_in_")
-
-    def check_model(self) -> None:
-        require_array(self, "idf_", "float", self.n_features_in_)
+    model_attributes: ClassVar[dict[str, str]] = {**COLUMNS, "idf_": "float[p]"}
 
 
 class VotedPerceptron(ClassifierMixin, BaseEstimator):
@@ -304,9 +308,14 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
     ['a', 'b']
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        "classes_", "n_features_in_", "votes_", "signs_", "mistaken_values_", "mistaken_columns_", "mistaken_starts_",
-    )  # fmt: skip
+    model_attributes: ClassVar[dict[str, str]] = {
+        "n_features_in_": "int in [1, inf]",
+        "classes_": "array[2] unbounded",
+        "votes_ signs_": "array[mistakes]",
+        "mistaken_values_": "float64[values]",
+        "mistaken_columns_": "int[values] in [0, p)",
+        "mistaken_starts_": "int[mistakes+1] in [0, values]",
+    }
 
     def __init__(self, n_epochs: int = 10, *, random_state: RandomState = None) -> None:
         self.n_epochs = n_epochs
@@ -384,17 +393,8 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         return self.classes_[positive.astype(np.int64)]
 
     def check_model(self) -> None:
-        starts, n, size = self.mistaken_starts_, len(self.votes_), len(self.mistaken_values_)
-        require_array(self, "mistaken_columns_", "int", size, low=0, high=self.n_features_in_ - 1)
-        require_array(self, "mistaken_values_", "float64", size)
-        require_array(self, "mistaken_starts_", "int", n + 1, low=0, high=size)
-        if (
-            len(self.signs_) != n
-            or len(self.classes_) != 2
-            or starts[0] != 0
-            or starts[-1] != size
-            or (starts[1:] < starts[:-1]).any()
-        ):
+        starts = self.mistaken_starts_
+        if starts[0] != 0 or starts[-1] != len(self.mistaken_values_) or (starts[1:] < starts[:-1]).any():
             raise ModelFileError("VotedPerceptron: the arrays of the mistaken rows are inconsistent")
 
 
@@ -421,7 +421,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
     (['flow', 'heat'], [[0.0, 2.0]])
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("vocabulary_",)
+    model_attributes: ClassVar[dict[str, str]] = {"vocabulary_": "str[] rising"}
 
     min_documents: int = 3
     word: str = TOPIC_WORD
@@ -448,9 +448,6 @@ class WordCounts(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         vectorizer = CountVectorizer(preprocessor=folded, token_pattern=self.word, vocabulary=self.vocabulary_.tolist())
         return vectorizer.transform(texts_of(X)).astype(np.float64)
-
-    def check_model(self) -> None:
-        require_array(self, "vocabulary_", "str", None, rising=True)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The words."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
+from truerank.core.schema import check_fields
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.matrices.binning import BLOCK, CELLS_A_BORDER, MAX_BORDERS, code_columns
 from truerank.matrices.steps import StepIndex
@@ -35,6 +35,15 @@ class BinaryTrees:
     left: np.ndarray = field(repr=False)  # int64 (N,): child; a node comes after its parent
     right: np.ndarray = field(repr=False)  # int64 (N,)
     values: np.ndarray = field(repr=False)  # float64 (L,): leaf values
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        "features": "int[nodes] in [0, p)",
+        "thresholds": "float[nodes] in [-inf, inf]",
+        "missing_right zero_missing": "bool[nodes]",
+        "values": "float[leaves]",
+        "roots": "int[] in [last, nodes)",
+        "left right": "int[nodes] in [last, nodes)",
+    }
 
     @property
     def n_trees(self) -> int:
@@ -66,13 +75,8 @@ class BinaryTrees:
 
     def check(self, n_features: int) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together, or are not trees."""
-        nodes = len(require_array(self, "features", "int", None, low=0, high=n_features - 1))
-        require_array(self, "thresholds", "float", nodes, low=-np.inf, high=np.inf)
-        require_array(self, "missing_right", "bool", nodes)
-        require_array(self, "zero_missing", "bool", nodes)
-        leaves = len(require_array(self, "values", "float", None))
-        for name, size in (("roots", None), ("left", nodes), ("right", nodes)):
-            require_array(self, name, "int", size, low=-leaves, high=nodes - 1)
+        check_fields(self, self.FIELDS, p=n_features, last=-len(self.values))
+        nodes = len(self.features)
         children = np.concatenate([self.roots, self.left, self.right])
         parents = np.concatenate([np.full(len(self.roots), -1), np.arange(nodes), np.arange(nodes)])
         inner = children >= 0

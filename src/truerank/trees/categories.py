@@ -14,12 +14,13 @@ References: L. Prokhorenkova et al., CatBoost: unbiased boosting with categorica
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
+from truerank.core.schema import check_fields
 from truerank.data.grouping import query_of_rows
 
 PRIOR = 10.0  # weight of the mean 0 in every category
@@ -33,6 +34,12 @@ class CategoryTables:
     sizes: np.ndarray  # int64 (u,): categories of each
     values: np.ndarray = field(repr=False)  # float64 (Σ sizes,): the categories, ascending within each feature
     statistics: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        "features": "int[categorical] in [0, p) rising",
+        "sizes": "int[categorical] in [0, inf]",
+        "values statistics": "float[table_rows]",
+    }
 
     def encode(self, X: np.ndarray) -> np.ndarray:
         """Return a copy of X (n, p) with statistics in place of categories."""
@@ -50,11 +57,8 @@ class CategoryTables:
 
     def check(self, n_features: int) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
-        features = require_array(self, "features", "int", None, low=0, high=n_features - 1, rising=True)
-        total = int(require_array(self, "sizes", "int", len(features), low=0).sum())
-        require_array(self, "statistics", "float", total)
-        values = require_array(self, "values", "float", total)
-        if any((np.diff(part) <= 0).any() for part in np.split(values, np.cumsum(self.sizes)[:-1])):
+        check_fields(self, self.FIELDS, p=n_features, table_rows=int(self.sizes.sum()))
+        if any((np.diff(part) <= 0).any() for part in np.split(self.values, np.cumsum(self.sizes)[:-1])):
             raise ModelFileError(
                 "ObliviousBoosting: the tables of the categorical features must have ascending values", code="tables"
             )

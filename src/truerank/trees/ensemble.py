@@ -7,12 +7,13 @@ Values are not binned: 100 trees of depth 6 need 600 comparisons per row, for an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel, kernel_array
+from truerank.core.schema import check_fields
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.matrices.steps import floor_float32
 from truerank.trees.grower import TreeStructure
@@ -30,6 +31,13 @@ class Ensemble:
     missing_right: np.ndarray  # bool (T, d): where nan goes
     values: np.ndarray  # float64 (T, 2^d), or (T, 2^d, monomials) with polynomial leaves: learning rate included
 
+    FIELDS: ClassVar[dict[str, str]] = {
+        "features": "int[n_iter_, depth] in [0, p)",
+        "borders": "float[n_iter_, depth] in [-inf, inf]",
+        "missing_right": "bool[n_iter_, depth]",
+        "values": "float[...]",
+    }
+
     @property
     def n_trees(self) -> int:
         return len(self.features)
@@ -40,12 +48,11 @@ class Ensemble:
 
     def check(self, n_features: int, n_values: int | None) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
-        t, d = require_array(self, "features", "int", None, None, low=0, high=n_features - 1).shape
+        check_fields(self, self.FIELDS, p=n_features)
+        t, d = self.features.shape
         if d > MOST_LEVELS:
             raise ModelFileError(f"ObliviousBoosting: trees have at most {MOST_LEVELS} levels, got {d}", code="depth")
-        require_array(self, "borders", "float", t, d, low=-np.inf, high=np.inf)
-        require_array(self, "missing_right", "bool", t, d)
-        require_array(self, "values", "float", t, 1 << d, *(() if n_values is None else (n_values,)))
+        check_fields(self, {"values": f"float[{t}, {1 << d}{'' if n_values is None else f', {n_values}'}]"})
 
 
 def pad_tree(

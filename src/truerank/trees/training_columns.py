@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
+from truerank.core.schema import check_fields
 from truerank.matrices.binning import count_of, find_borders, scan_columns
 from truerank.matrices.bundles import scan_sparse_columns, sorted_sparse_column
 from truerank.matrices.row_copies import RowCopies
@@ -28,6 +28,12 @@ class Scaling:
     scale: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        "mean": "float[p]",
+        "scale": "float[p] in (0, inf]",
+        "low high": "float[p] in [-inf, inf]",
+    }
 
     @classmethod
     def of(cls, columns: list[np.ndarray], clip: bool) -> Scaling:
@@ -53,10 +59,7 @@ class Scaling:
 
     def check(self, n_features: int) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
-        require_array(self, "mean", "float", n_features)
-        require_array(self, "scale", "float", n_features, low=_LEAST, high=np.inf)
-        require_array(self, "low", "float", n_features, low=-np.inf, high=np.inf)
-        require_array(self, "high", "float", n_features, low=-np.inf, high=np.inf)
+        check_fields(self, self.FIELDS, p=n_features)
         if not (self.low <= self.high).all():
             raise ModelFileError("ObliviousBoosting: feature_low_ must not exceed feature_high_")
 

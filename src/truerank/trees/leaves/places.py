@@ -26,12 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
+from truerank.core.schema import check_fields
 from truerank.matrices.binning import BLOCK, count_of, values_at
 from truerank.matrices.steps import StepIndex, count_below
 from truerank.trees.ensemble import Ensemble
@@ -82,6 +83,13 @@ class FlatPlaces:
     upper: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
     starts: np.ndarray = field(repr=False)  # int64 (Σ sizes + u,)
 
+    FIELDS: ClassVar[dict[str, str]] = {
+        "features": "int[placed] in [0, p) rising",
+        "sizes": f"int[placed] in [0, {MOST_KNOTS}]",
+        "lower upper": "float[knots] unbounded",
+        "starts": "int[place_starts]",
+    }
+
     @classmethod
     def of(cls, features: np.ndarray, tables: list[PlaceTable]) -> FlatPlaces:
         """Join the tables of `features`."""
@@ -110,11 +118,8 @@ class FlatPlaces:
 
     def check(self, n_features: int, ensemble: Ensemble) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
-        used = len(require_array(self, "features", "int", None, low=0, high=n_features - 1, rising=True))
-        total = int(require_array(self, "sizes", "int", used, low=0, high=MOST_KNOTS).sum())
-        require_array(self, "lower", "float", total, low=None)
-        require_array(self, "upper", "float", total, low=None)
-        require_array(self, "starts", "int", total + used)
+        total = int(self.sizes.sum())
+        check_fields(self, self.FIELDS, p=n_features, knots=total, place_starts=total + len(self.features))
         if not np.isin(ensemble.features, self.features).all():
             raise ModelFileError("ObliviousBoosting: a feature of the trees has no place table")
         for table in self.tables():
