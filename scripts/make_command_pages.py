@@ -11,6 +11,8 @@ from truerank.cli import COMMANDS, GROUPS, RARE, command_parser
 from truerank.cli.parser import description, finish_help
 from truerank.data.remarks import CODES
 
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
 
 def page(name: str) -> str:
     """The page of a command: what it does, how it is called, and its options by group."""
@@ -29,7 +31,7 @@ def page(name: str) -> str:
         rare += [action for action in actions if action.dest in RARE]
         title = str(group.title).replace("positional arguments", "arguments")
         lines += _section(title, [action for action in actions if action.dest not in RARE])
-    lines += _section("rare options", rare)
+    lines += _section("rare options", rare) + _examples(name)
     return "\n".join(lines) + "\n"
 
 
@@ -59,12 +61,37 @@ def _section(title: str, actions: list[argparse.Action]) -> list[str]:
         value = ", ".join(map(str, action.choices)) if action.choices else str(action.metavar or "")
         value = "" if action.nargs == 0 or (not action.option_strings and not action.choices) else value
         text = str(action.help or "").replace("%%", "%").replace(f": {value} (", " (")
+        text = re.sub(r"(?<![\w`-])(--[a-z][a-z-]+)(?![^`]*`)", r"`\1`", text)
         rows.append([names, value, text.replace("\n", " ").replace("|", "\\|")])
     header = ["argument", "value", "meaning"]
     if not any(value for _, value, _ in rows):
         header, rows = ["argument", "meaning"], [[names, text] for names, _, text in rows]
     rows = [header, ["---"] * len(header), *rows]
     return ["", f"## {title[:1].upper()}{title[1:]}", "", *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def _examples(name: str) -> list[str]:
+    """At most three commands of the pages for users, with their output where a page shows it, and links to the pages.
+
+    The tests run these pages, so that the examples are right.
+    """
+    shown: dict[str, str] = {}
+    places = {path.name: path.relative_to(DOCS) for path in sorted(DOCS.rglob("*.md"))}
+    for path in [DOCS / place for place in places.values() if not {"development", "api"} & set(place.parts)]:
+        for kind, block in re.findall(
+            r"^```(sh|console)\n(.*?)^```", path.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            starts = r"^\$ " if kind == "console" else r"^(?=truerank )"
+            for part in re.split(starts, block, flags=re.MULTILINE):
+                if part.startswith(f"truerank {name} ") and path.name not in shown.values():
+                    shown.setdefault(f"$ {part.rstrip()}" if kind == "console" else part.rstrip(), path.name)
+    lines = ["", "## Examples"] if shown else []
+    with_output = sorted(shown.items(), key=lambda one: "tutorials" not in str(places[one[1]]))
+    for text, file in with_output[:3]:
+        title = (DOCS / places[file]).read_text("utf-8").partition("\n")[0].removeprefix("# ")
+        kind = "console" if text.startswith("$") else "sh"
+        lines += ["", f"From [{title}](../../{places[file]}):", "", f"```{kind}", text, "```"]
+    return lines
 
 
 def main() -> None:
@@ -79,6 +106,11 @@ def main() -> None:
             listed.append(f"## {title}\n\n| command | purpose |\n| --- | --- |")
             listed += [f"| [{n}]({n.replace(' ', '-')}.md) | {COMMANDS[n][1]} |" for n in names]
             listed.append("")
+    listed.append(
+        "The exit code is 0 for success, 1 if the input cannot be read or used, 2 for wrong usage, 3 for a decision "
+        "that is not made (`gate`, `retrain`), 70 for an internal error and 130 after an interrupt. An error is one "
+        "message on standard error that says what to type; with `--json` an object with `error` and `exit_code`.\n"
+    )
     listed.append("[Remarks](remarks.md) lists what commands remark on data and evidence, by code.\n")
     (folder / "index.md").write_text("\n".join(listed), encoding="utf-8")
     (folder / "remarks.md").write_text(remarks(), encoding="utf-8")

@@ -1,11 +1,10 @@
 """Run the notebooks of docs/gallery/ on the shipped sample, keep their outputs, and draw the gallery's small pictures.
 
-python scripts/make_gallery.py         (needs the extras `docs` and `plots`)
+python scripts/make_gallery.py         (needs the extras `docs`, `report` and `tables`)
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import subprocess
@@ -30,12 +29,12 @@ def main() -> None:
                 cell.metadata.pop("execution", None)  # when each cell ran
             path.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             pictures = [
-                output["data"]["image/png"]
+                output["data"]["image/svg+xml"]
                 for cell in book.cells
                 for output in cell.get("outputs", ())
-                if "image/png" in output.get("data", {})
+                if "image/svg+xml" in output.get("data", {})
             ]
-            (GALLERY / f"{path.stem}.png").write_bytes(base64.b64decode(pictures[0]))
+            (GALLERY / f"{path.stem}.svg").write_text(pictures[0] + "\n", encoding="utf-8")
             print(f"{path.name}: {len(pictures)} pictures")
 
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from griffe._internal.docstrings import numpy
 from mkdocs.utils import get_relative_url
 
 from truerank.cli import COMMANDS
@@ -19,6 +20,11 @@ MOVED = {
     "tree-objectives": "rankers/oblivious-boosting",
     "versioning": "installation",
 }  # old address: new address
+
+
+def on_startup(**given: Any) -> None:
+    """Show the types of docstrings as they are written: griffe reads `array-like (n,)` as a difference."""
+    numpy.parse_docstring_annotation = lambda annotation, *given, **settings: str(annotation).replace("`", "")
 
 
 def on_page_markdown(markdown: str, page: Any, **given: Any) -> str:
