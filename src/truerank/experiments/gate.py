@@ -20,7 +20,7 @@ from truerank.experiments.experiment import Experiment
 from truerank.experiments.policy import check_order, check_shared_topics
 from truerank.experiments.segments import labels_in, segment_masks
 from truerank.io.gold_sets import GoldSet, matched_spans, read_gold
-from truerank.io.results import as_scores, collapsed, read_results
+from truerank.io.results import as_scores, by_id, collapsed, read_results
 from truerank.io.trec import Run, as_run
 from truerank.measures import parse_measure
 from truerank.measures.base import Measure
@@ -187,7 +187,7 @@ def _as_run(source: object, gold: GoldSet, collapse: Any) -> Run:
     if gold.spans:
         return as_run(as_scores(matched_spans(source, gold, collapse)))
     lists = read_results(source)
-    return as_run(as_scores(lists if collapse is None else collapsed(lists, collapse)))
+    return by_id(as_run(as_scores(lists if collapse is None else collapsed(lists, collapse))), gold.qrels)
 
 
 def _notes(queries: list[str], sides: Mapping[str, Run]) -> list[str]:

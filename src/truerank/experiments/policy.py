@@ -120,11 +120,8 @@ def check_shared_topics(qrels: Qrels, runs: Mapping[str, Iterable[str]]) -> None
     for name, topics in runs.items():
         own = list(topics)
         if set(judged).isdisjoint(own):
-            by_text = not set(qrels.texts.values()).isdisjoint(own)
-            advice = "name the topics of the run by ids, or convert the qrels to the format quepid, which has texts"
             raise InvalidInputError(
                 f"run {name!r} has no topic of the qrels: it has {_some(own)}, and the qrels have {_some(judged)}",
-                remedies=[advice] * by_text,
                 code="no-shared-topic",
             )
 

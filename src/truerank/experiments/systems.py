@@ -31,7 +31,7 @@ from truerank.experiments.policy import (
     check_order,
     check_shared_topics,
 )
-from truerank.io.results import run_of
+from truerank.io.results import by_id, run_of
 from truerank.io.trec import as_qrels, judge_run, run_name
 from truerank.measures.evaluation import is_qrels, judged, named_runs, scores_in_order
 
@@ -147,7 +147,7 @@ def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool, col
     qrels = as_qrels(judgements)
     found, contradicts, topics = {}, {}, {}
     for name, given in progress(runs.items(), "runs"):
-        run = run_of(given, name, collapse)
+        run = by_id(run_of(given, name, collapse), qrels)
         found[name] = judge_run(qrels, run)
         contradicts[name], topics[name] = run.contradicts_ranks, run.query_ids.tolist()
         if not several and not (qrels.n_queries and run.n_rows):

@@ -72,7 +72,7 @@ def read_gold(source: object) -> GoldSet:
         line = next(line for line, own in content.values if not isinstance(own, dict) or _query(own) is None)
         raise DataFileError("no query, or no list such as relevant", content.name, line)
     spans, segments, rest = dict[str, list[Span]](), dict[str, dict[str, str]](), list[tuple[int | None, Any]]()
-    grades: dict[str, dict[str, float]] = {}
+    grades, texts = dict[str, dict[str, float]](), dict[str, str]()
     for line, record in lines:
         query, listed = str(_query(record)), [value for key, value in record.items() if lists_documents(plain(key))]
         if query in grades:
@@ -86,14 +86,18 @@ def read_gold(source: object) -> GoldSet:
             spans[query] = own
         elif not listed or any(listed):  # an empty list: nothing is relevant
             rest.append((line, record))
-        names = {*roles_of(record).values(), "id", "_id"}
+        roles = roles_of(record)
+        texts |= {query: str(record[roles["text"]])} if "text" in roles else {}
+        names = {*roles.values(), "id", "_id"}
         for key, value in record.items():
             if key not in names and isinstance(value, str | int | bool):
                 segments.setdefault(key, {})[query] = str(value)
     if rest:
         qrels = ratings_of(content._replace(values=rest)).qrels()
         grades.update({query: dict(own) for query, own in qrels.by_topic(qrels.grades).items()})
-    return GoldSet(as_qrels(grades), segments, spans)
+    judged = as_qrels(grades)
+    judged.texts = texts
+    return GoldSet(judged, segments, spans)
 
 
 def _query(record: Mapping[str, Any]) -> str | None:
@@ -148,8 +152,6 @@ def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> Result
         if query in gold.spans:
             result[query] = _as_spans(found, gold.spans[query], len(rows), f"{where}: query {query!r:.80}")
             continue
-        if all(row.grade is None for row in rows):
-            rows = [row._replace(grade=float(len(rows) - place)) for place, row in enumerate(rows)]
         lists = best_first(row._replace(query=query) for row in rows)
         result[query] = (lists if collapse is None else collapsed(lists, collapse)).get(query, [])
     return result

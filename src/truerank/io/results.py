@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from truerank.core.errors import InvalidInputError, Remedy, TruerankError
 from truerank.data.grouping import id_text
 from truerank.io.judgements.content import is_trec
@@ -21,7 +23,7 @@ from truerank.io.judgements.ratings import Row, read_grade
 from truerank.io.judgements.runs import score_rows
 from truerank.io.lists import as_lists
 from truerank.io.streams import Source
-from truerank.io.trec import Run, as_run, read_run, run_name
+from truerank.io.trec import Qrels, Run, as_run, read_run, run_name
 
 _COLLAPSE = Remedy('to make a document of what stands before a "#", if results are chunks', collapse="#")
 ResultLists = dict[str, list[tuple[str, float]]]
@@ -101,6 +103,22 @@ def run_of(source: object, tag: str = "", collapse: Any = None) -> Run:
         if error.code == "twice":
             error.add(_COLLAPSE)
         raise
+
+
+def by_id(run: Run, qrels: Qrels) -> Run:
+    """Return a run whose topics are texts of the qrels' queries with the ids of these; other runs as they are.
+
+    >>> from truerank.io.trec import as_qrels
+    >>> qrels = as_qrels({"q1": {"a": 1}})
+    >>> qrels.texts = {"q1": "red shoes"}
+    >>> by_id(as_run({"red shoes": {"a": 0.9}}), qrels).to_dict()
+    {'q1': {'a': 0.9}}
+    """
+    ids, own = {text: query for query, text in qrels.texts.items()}, set(run.query_ids.tolist())
+    if not own.isdisjoint(qrels.query_ids.tolist()) or own.isdisjoint(ids) or len(ids) < len(qrels.texts):
+        return run
+    names = np.array([ids.get(query, query) for query in run.query_ids.tolist()])
+    return Run(names, run.offsets, run.doc_ids, run.scores, run.tag, run.contradicts_ranks)
 
 
 def best_first(rows: Iterable[Row]) -> ResultLists:

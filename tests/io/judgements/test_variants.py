@@ -140,7 +140,7 @@ def test_columns_are_named(tmp_path):
     (tmp_path / "x.csv").write_text("suche,artikel,note,rating\nred shoes,a1,3,9.5\nred shoes,a2,0,1.5\n")
     with pytest.raises(DataFileError, match="'suche', 'artikel', 'note'") as refused:
         read_ratings(tmp_path / "x.csv")
-    assert [one.arguments for one in refused.value.remedies] == [{"query": ...}]
+    assert [one.arguments for one in refused.value.remedies] == [{"query": ..., "document": ...}]
     ratings = read_ratings(tmp_path / "x.csv", query="suche", document="artikel", grade="note")
     assert ratings.qrels().to_dict() == TWO
     with pytest.raises(DataFileError, match="no column 'nota'"):

@@ -9,6 +9,7 @@ from truerank.core.errors import DataFileError
 from truerank.data.grouping import id_text
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.formats import Format
+from truerank.io.judgements.nested import only_value
 from truerank.io.judgements.ratings import Row
 from truerank.io.judgements.roles import GRADE, few, plain, roles_of
 
@@ -32,6 +33,10 @@ def _rows(content: Content) -> Iterator[Row]:
             data = {name: one for name, one in data.items() if not isinstance(one, dict | list) and one is not None}
             roles = roles_of(data, like=True)
             query = data.get(roles.get("query", roles.get("text", "")))
+            if any(one.get("type") in ("pairwise", "ranker") for own in _listed(task.get("annotations"))
+                   for one in _listed(own.get("result"))):  # fmt: skip
+                what = "the tasks compare documents with each other, and give none a grade. Ask for a grade of each"
+                raise DataFileError(what, content.name, line)
             if query is None or "document" not in roles:
                 lost = "query" if query is None else "document id"
                 what = f"a task has no {lost}; its data are {few(data)}. Add the ids to the data of the tasks"
@@ -69,19 +74,11 @@ def _answers(task: dict[str, Any], name: str, line: int | None) -> Iterator[tupl
     for question, person, answer in found:
         if question in asked:
             named = person.get("email", person.get("id")) if isinstance(person, dict) else person
-            yield (None if named is None else id_text(named)), _one(answer)
+            yield (None if named is None else id_text(named)), only_value(answer)
 
 
 def _listed(value: object) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _one(answer: Any) -> Any:
-    """Return the only value of an answer: of {"choices": ["2"]}, {"rating": 2}, {"value": 2} or ["2"]."""
-    while isinstance(answer, dict | list):
-        inside = list(answer.values()) if isinstance(answer, dict) else answer
-        answer = inside[0] if len(inside) == 1 else None
-    return answer
 
 
 ANNOTATIONS = Format("annotations", "an export of Label Studio, Argilla or Prodigy", _matches, _rows)

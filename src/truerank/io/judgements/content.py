@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from truerank.core.errors import DataFileError
 from truerank.io.delimited import dialect
-from truerank.io.judgements.roles import roles_of
+from truerank.io.judgements.roles import lists_documents, plain, roles_of
 from truerank.io.letor.grammar import NUMBER, check_bytes
 from truerank.io.streams import Source
 
@@ -20,6 +22,7 @@ _TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
 _LZ4 = b"\x04\x22\x4d\x18"
 BINARY = tuple(_TABLES)
 """The first bytes of tables that are no text."""
+_KINDS = ("grade", "score")
 _BULK = {"index", "create", "update", "delete"}
 
 
@@ -85,7 +88,8 @@ def of_text(data: bytes, name: str) -> Content:
     if not start:
         raise DataFileError("the file holds no rows", name)
     if start in "{[":
-        return Content(name, "json", text, _json_values(text, name))
+        values = [(line, one) for line, value in _json_values(text, name) for one in _records(value)]
+        return Content(name, "json", text, values)
     first = next((line for line in text.split("\n") if line.strip() and not line.startswith("#")), "")
     if _is_text(first):
         text = _without_titles(text)
@@ -181,6 +185,62 @@ def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
     return values
 
 
+def _records(value: Any) -> list[Any]:
+    """Return the elements of an array, the rows of a table by column (pandas), or the value itself.
+
+    >>> _records({"columns": ["query", "doc_id"], "data": [["tv", "d1"]]})
+    [{'query': 'tv', 'doc_id': 'd1'}]
+    >>> _records({"questions": ["tv"], "documents": [["d1"]], "run": "a"})
+    [{'question': 'tv', 'documents': ['d1']}]
+    """
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return value
+    if not isinstance(value, dict):
+        return [value]
+    names, rows = value.get("columns"), value.get("data")
+    if isinstance(names, list) and isinstance(rows, list) and all(isinstance(row, list) for row in rows):
+        return [dict(zip(map(str, names), row)) for row in rows]
+    asked = {"questions": "question", "queries": "query"}
+    known: dict[str, Any] = {str(asked.get(name, name)): own for name, own in value.items()}
+    roles = roles_of(known)
+    first = known.get(roles.get("query", roles.get("text", "")))
+    if isinstance(first, dict) and all(isinstance(one, dict) and one.keys() == first.keys() for one in known.values()):
+        return [{name: own[key] for name, own in known.items()} for key in first]
+    if isinstance(first, list) and all(isinstance(one, str | int) for one in first):
+        columns = {name: own for name, own in known.items() if isinstance(own, list) and len(own) == len(first)}
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
+    return [value]
+
+
+def _with_lists(content: Content) -> Content:
+    """Return records in place of a table that lists the documents of a query in a cell, as in a|b or ["a", "b"]."""
+    roles = roles_of(content.header)
+    lists = [k for k, name in enumerate(content.header) if any(lists_documents(plain(name), own) for own in _KINDS)]
+    if "document" in roles or not {"query", "text"} & roles.keys() or not lists:
+        return content
+    values = []
+    for line, row in content.rows:
+        cells = [_listed(cell) if k in lists else cell for k, cell in enumerate(row)]
+        values.append((line, dict(zip(content.header, cells))))
+    return Content(content.name, "json", content.text, values)
+
+
+def _listed(cell: str) -> Any:
+    """Return the list that a cell has; a number or a sentence stays as it is.
+
+    >>> _listed("d1|d2"), _listed("['d 1', 'd2']"), _listed("d1"), _listed("A sentence, as it is"), _listed("0.5")
+    (['d1', 'd2'], ['d 1', 'd2'], ['d1'], 'A sentence, as it is', '0.5')
+    """
+    if cell[:1] in ("[", "{"):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return ast.literal_eval(cell)
+        return cell
+    parts = re.split(r"\s*[|;,]\s*", cell.strip())
+    if re.fullmatch(r"[-+]?\d*\.\d+", cell) or any(re.search(r"\s", part) for part in parts):
+        return cell
+    return [part for part in parts if part]
+
+
 def _indented_values(text: str, name: str) -> list[tuple[int | None, Any]]:
     """Return JSON values of several lines, one after another, each with its first line."""
     values, place, decoder = list[tuple[int | None, Any]](), 0, json.JSONDecoder(object_pairs_hook=_once)
@@ -206,7 +266,10 @@ def _of_arrow(source: Source, kind: str) -> Content:
     table = read_file(source.name, kind, ())
     columns = [column.to_pylist() for column in table.columns]
     rows: list[tuple[int | None, list[Any]]] = [(None, list(row)) for row in zip(*columns)]
-    return Content(source.name, "table", header=list(map(str, table.column_names)), rows=rows)
+    header = list(map(str, table.column_names))
+    if any(isinstance(cell, dict | list) for column in columns for cell in column[:1]):  # records, as in JSON
+        return Content(source.name, "json", values=[(None, dict(zip(header, row))) for _, row in rows])
+    return Content(source.name, "table", header=header, rows=rows)
 
 
 def _of_delimited(text: str, data: bytes, name: str) -> Content:
@@ -240,7 +303,7 @@ def _of_delimited(text: str, data: bytes, name: str) -> Content:
             raise DataFileError(f"the row has {len(row)} cells, and the header {len(header)}", name, number)
     if rows[0][1] != header or any(row[1:2] and row[1][:1] == " " for _, row in rows[1:3]):
         rows = [(number, [cell.strip() for cell in row]) for number, row in rows]
-    return Content(name, "table", text, header=header, rows=rows[1:], delimiter=delimiter, decimal=decimal)
+    return _with_lists(Content(name, "table", text, [], header, rows[1:], delimiter, decimal))
 
 
 def _filled(row: list[str]) -> int:

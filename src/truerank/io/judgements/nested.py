@@ -9,6 +9,7 @@ from truerank.core.errors import DataFileError
 from truerank.data.grouping import id_text
 from truerank.io.judgements.ratings import Row
 from truerank.io.judgements.roles import (
+    GRADE,
     has,
     is_ranked,
     lists_documents,
@@ -33,7 +34,14 @@ _STRUCTURE = {
     "scorer",
     "try",
 }
+_WHOLE = {"", "data", "default", "test", "dev", "train", "validation"}
+"""Names of what holds all queries."""
 _TEXTS = ("request", "params", "placeholders", "querydsl")
+
+
+_NAMES = ("id", "id_", "_id", "doc_id", "document_id", "chunk_id", "source", "content", "page_content",
+          "pagecontent", "text")  # fmt: skip
+"""What names a document of a list whose object has no id: an object in it, or the text."""
 
 
 class _At(NamedTuple):
@@ -61,9 +69,11 @@ def rows_of(value: Any, line: int | None = None, what: str = "grade") -> Iterato
 class _Walk:
     def __init__(self, line: int | None, what: str) -> None:
         self.line, self.what, self.listing = line, what, "ratings" if what == "grade" else "results"
+        self.texts: dict[str, Any] = {}  # of queries, where they are a map beside their documents
 
     def row(self, at: _At, document: object, grade: object, unrateable: bool = False) -> Row:
-        return Row(str(at.query), id_text(document), grade, at.judge, at.text, self.line, unrateable)
+        text = at.text if at.text is not None else self.texts.get(str(at.query))
+        return Row(str(at.query), id_text(document), grade, at.judge, text, self.line, unrateable)
 
     def visit(self, node: Any, at: _At, key: str) -> Iterator[Row]:
         """Yield the rows within a value, which is found under a key."""
@@ -71,9 +81,15 @@ class _Walk:
             yield from self.listed(node, at, key)
         if not isinstance(node, dict):
             return
+        if isinstance(asked := node.get("queries"), dict) and all(isinstance(text, str) for text in asked.values()):
+            self.texts = asked
         is_listed = at.query is not None and at.document is None and lists_documents(key, self.what)
         own = {name: value for name, value in node.items() if not isinstance(value, dict | list)}
         names = roles_of(own, self.what)
+        if self.what == "grade" and "document" in names and "grade" not in names:  # {"doc_id": "d", "label": ["3"]}
+            answers = {name: only_value(node[name]) for name in node if plain(name) in GRADE}
+            own |= {name: value for name, value in answers.items() if value is not None}
+            names = roles_of(own, self.what)
         if self.what == "grade" and plain(names.get("grade", "")) == "score" and is_ranked(key):
             del names["grade"]
         roles = {role: own[name] for role, name in names.items()}
@@ -85,7 +101,9 @@ class _Walk:
             yield self.row(at, at.document, rank if self.what == "score" else None if key in _OPEN else 1)
         elif is_listed and "document" not in roles and "text" not in roles:
             yield from self.mapped(node, at)
-        elif at.query is None and (lists_documents(key, self.what) or (key in ("", "data") and self.are_queries(node))):
+        elif at.query is None and (
+            (lists_documents(key, self.what) and not own) or (key in _WHOLE and self.are_queries(node))
+        ):
             for query, value in node.items():
                 yield from self.visit(value, at._replace(query=query), self.listing)
         else:
@@ -101,12 +119,22 @@ class _Walk:
         if known.get("id") is not None:
             if at.query is not None and (lists_documents(key, self.what) or self.what in roles):
                 roles.setdefault("document", known["id"])
-            elif "text" in roles or any(lists_documents(plain(name), self.what) for name in node):
+            elif "document" not in roles and (
+                "text" in roles or any(lists_documents(plain(name), self.what) for name in node)
+            ):
                 roles.setdefault("query", known["id"])
-        text = roles.get("text")
+        text, objects = roles.get("text"), [value for value in node.values() if isinstance(value, dict)]
         if text is None and "query" in roles:
             inside = [_only_text(value) for name, value in node.items() if plain(name) in _TEXTS]
             text = next(filter(None, inside), None)
+        if text is None and at.query is None and len(objects) > 1:  # inputs beside outputs
+            asked = [
+                one[name] for one in objects if (name := roles_of(one, self.what).get("text")) and _is_id(one[name])
+            ]
+            text = asked[0] if len(asked) == 1 else None
+        if at.query is not None and lists_documents(key, self.what) and "document" not in roles:
+            named = [one[name] for one in [*objects, known] for name in _NAMES if _is_id(one.get(name))]
+            roles |= {"document": named[0]} if named else {}
         lists = any(lists_documents(plain(name), self.what) for name in node)
         if at.query is None or "query" in roles or ("text" in roles and lists):  # also within a list that has an id
             query = roles.get("query") if roles.get("query") is not None else text
@@ -120,17 +148,26 @@ class _Walk:
 
     def listed(self, node: list[Any], at: _At, key: str) -> Iterator[Row]:
         """Yield the rows of a list: of objects, of ids, or of pairs of an id and a grade."""
+        scored = any(isinstance(one, dict) and roles_of(one, "score").keys() & {"score", "rank"} for one in node)
         for place, one in enumerate(node):
             if at.query is None or not lists_documents(key, self.what) or isinstance(one, dict):
-                yield from self.visit(one, at, key)
+                for row in self.visit(one, at, key):
+                    bare = self.what == "score" and row.grade is None and not scored  # the order is the ranking
+                    yield row._replace(grade=float(len(node) - place)) if bare else row
             elif isinstance(one, list):
                 if len(one) == 2 and isinstance(one[1], int | float):
                     yield self.row(at, one[0], one[1])
+                else:
+                    yield from self.listed(one, at, key)
             elif isinstance(one, str | int):
                 yield self.row(at, one, 1 if self.what == "grade" else float(len(node) - place))
 
     def mapped(self, node: dict[str, Any], at: _At) -> Iterator[Row]:
-        """Yield the rows of {document: grade}, {document: {"gain": grade}} and {grade: [documents]}."""
+        """Yield the rows of {document: grade}, {document: {"gain": grade}}, {grade: [documents]}, {"hits": [...]}."""
+        lists = {name: value for name, value in node.items() if isinstance(value, list) and not is_number(name)}
+        if known := [name for name in lists if lists_documents(plain(name), "score")] or list(lists):
+            yield from self.listed(lists[known[0]], at, self.listing)
+            return
         for name, value in node.items():
             if isinstance(value, list) and is_number(name):
                 for one in value:
@@ -149,6 +186,18 @@ class _Walk:
         if self.what == "grade" and not all(is_number(one) and float(one).is_integer() for one in numbers):
             return False
         return all(_are_numbers(value) or _are_documents(value, len(node)) for value in node.values())
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def only_value(answer: Any) -> Any:
+    """Return the only value of an answer: of {"choices": ["2"]}, {"rating": 2}, {"value": 2} or ["2"]."""
+    while isinstance(answer, dict | list):
+        inside = list(answer.values()) if isinstance(answer, dict) else answer
+        answer = inside[0] if len(inside) == 1 else None
+    return answer
 
 
 def is_number(value: object) -> bool:

@@ -14,6 +14,7 @@ _LOOKS = (
     ("json", r'"(action_name|event_attributes|query_response_hit_ids)"', "UBI events or queries", _CLICKS),
     ("json", r'"impression"[\s\S]*"clicked"', "a click log", _CLICKS),
     ("table", r"impression.* clicked|clicked.* impression|actionname", "a click log", _CLICKS),
+    ("json", r'"eventType"\s*:\s*"(click|conversion|view)"', "events of a search service", "Clicks are no judgements"),
     ("json", r'"querySetQueries"', "a query set without judgements", "Name the judgement list"),
     ("json", r'"metric_score"', "the answer of _rank_eval", "Name the request, which has the ratings"),
     ("json", r'"error"\s*:[\s\S]*"status"\s*:', "the error answer of a search engine", "Repeat the request"),
@@ -23,6 +24,8 @@ _LOOKS = (
     ("json", r'\A\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d+\.\d', "a run (scores of a system)", _RUN),
     ("json", r'"results"|"retrieved', "a run (results of a system)", _RUN),
     ("json", r'"_?(doc_?)?id"[\s\S]*"(text|title|contents|body)"', "documents or queries (a corpus)", _RUN),
+    ("text", r"\A\s*([|+]|-[-+]+-\s*$)", "a table that is drawn with lines", "Export it as CSV"),
+    ("text", r"\A(---\n)?\s*[\w-]+:\s*$", "YAML", "Write it as JSON"),
     ("text", r"\A\s*<(!doctype|html)", "a web page", "Was it saved after a login? Export the file again"),
     ("text", r"\A\s*<", "XML or TREC topics", "Topics are queries; judgements have a grade for each document"),
     ("text", _COMMENTS + r"\S+[ \t]+qid:[^#\n]*$", "LETOR features without document ids",
@@ -32,6 +35,12 @@ _LOOKS = (
     ("text", _COMMENTS + r"(\S+[ \t]+){3}\S+\s*$", "judgements (TREC qrels)", "Name it as judgements"),
     ("text", r"\A\s*[-+.\deE]+\s*$", "a file of scores", "Scores belong to judged rows"),
 )  # fmt: skip
+_BARE = {
+    2: ("ids and texts of queries or of documents", _RUN),
+    3: ("triples of a query, a relevant and another document", "They train rankers, and have no grades"),
+    4: ("candidates of queries with their texts", _RUN),
+}
+"""Tables of MS MARCO, which have tabs and no names, by the number of columns."""
 _MOST = 1 << 16  # characters that are looked at
 
 
@@ -49,7 +58,10 @@ def looks_like(content: Content) -> tuple[str, str]:
 
 
 def _table(content: Content) -> tuple[str, str]:
-    roles, shown = roles_of(content.header), few(content.header)
+    roles, shown = roles_of(content.header, like=True), few(content.header)
+    if not roles and content.delimiter == "\t" and len(content.header) in _BARE:
+        looks, advice = _BARE[len(content.header)]
+        return f"{looks}, without names of columns ({shown})", advice
     about = f"(columns {shown})"
     if "document" in roles and {"query", "text"} & set(roles):
         if roles_of(content.header, "score").keys() & {"score", "rank"}:

@@ -18,7 +18,7 @@ from truerank.io.judgements.formats import Format
 from truerank.io.judgements.others import looks_like
 from truerank.io.judgements.places import PLACES
 from truerank.io.judgements.ratings import Ratings, graded, read_grade, read_scale
-from truerank.io.judgements.roles import few, has
+from truerank.io.judgements.roles import few, has, roles_of
 from truerank.io.judgements.sets import beir_file
 from truerank.io.judgements.tables import content_of_frame, is_about, lacking, roles_in
 from truerank.io.streams import Source
@@ -140,6 +140,8 @@ def holds_judgements(path: PathLike) -> bool:
             content = read_content(source) if head.startswith(BINARY) else of_text(lines, source.name)
         except TruerankError:
             return False
+    if content.kind == "json":
+        return recognised(content) is not None
     if content.kind == "text":
         found, line = recognised(content), next(content.lines(), (1, []))[1]
         return found is not None and not (found.name == "ranklib" and re.match(r"\d+:", line[2]))
@@ -160,11 +162,14 @@ def refuse(content: Content) -> NoReturn:
     looks, advice = looks_like(content)
     unnamed = any(read_grade(name) is not None for name in content.header)
     role = lacking(content) if content.kind == "table" and not unnamed else None
+    there = roles_of(content.header, like=True)
+    names = {"query": there.keys() & {"query", "text"}, "document": "document" in there, "grade": "grade" in there}
+    lost = [name for name, found in names.items() if not found]
     known = ", ".join(dict.fromkeys(format.title for format in FORMATS.own.values()))
     raise DataFileError(
         f"expected judgements, but this looks like {looks}. {advice or f'Known are {known}'}",
         content.name,
-        remedies=[] if role is None else [Remedy(f"to name the column of the {role}", **{role: ...})],
+        remedies=[] if role is None else [Remedy("to name columns", **dict.fromkeys(lost or [role], ...))],
     )
 
 

@@ -19,7 +19,7 @@ DOCUMENT = (
 GRADE = (
     "rating", "grade", "relevance", "rel", "label", "judgment", "judgement", "escilabel", "relevancelabel",
     "relevancescore", "relevancegrade", "relevancerating", "relevancejudgment", "relevancejudgement", "judgmentscore",
-    "judgementscore", "gain", "humanrating", "verdict", "y", "score", "value",
+    "judgementscore", "gain", "humanrating", "expectedscore", "verdict", "y", "score", "value",
 )  # fmt: skip
 JUDGE = (
     "judge", "rater", "annotator", "assessor", "reviewer", "useremail", "user", "worker", "labeler", "labeller",
@@ -31,18 +31,23 @@ ROLES = {"query": QUERY, "text": TEXT, "document": DOCUMENT, "grade": GRADE, "ju
 _LISTS = {
     "grade": re.compile(
         r"(?!.*answer)(judge?ment|rating|relevan|doc(ument)?rating|expected|groundtruth|positive|gold|qrel|label|grade"
-        r"|references?context|correct|target|support|evidence).*|context"
+        r"|references?context|correct|target|support|evidence).*|context|retrievalgts?"
     ),
     "score": re.compile(
-        r"results?|docs?|documents?|(top)?hits|ranking|ranked.*|retriev(ed|al).*|contexts|docids|candidates|topk|runs?"
+        r"results?|docs?|documents?|(top)?hits|outputs?|((doc|document|chunk|passage|context|node|hit)s?)?ids|points|matches|"
+        r"ranking|ranked.*|retriev(ed|al(?!gt)).*|contexts|docids|candidates|topk|runs?"
     ),
 }
 _RANKED = re.compile(r"results?|retriev(ed|al).*|ranking|ranked.*|(top)?hits")
 """Lists of a system's results, in which a score is no grade."""
+_OUTER = re.compile(r"^(input|answer|data|rows?|fields|_?source|metadata)\.|_(s|ss|i|l|f|d|t|txt|str)$", re.IGNORECASE)
+"""What surrounds a name in records that were made flat (`Input.query`), and the types at the end of Solr's fields."""
 _LIKE = {
     "document": r"^(doc|prod|item|asin|sku|article|page|listing|passage|chunk|result).*(id|no|key|uid|code|url)$|^id$",
     "text": r"query|search|keyword|phrase|question",
     "grade": r"relevan|rating|grade|judge?ment|label|stars",
+    "score": r"score$|similarity$",
+    "rank": r"(rank|position)$",
 }
 """Names of a role that no column has by its usual name: a column that is alone in having such a name."""
 
@@ -110,7 +115,8 @@ def roles_of(names: Iterable[str], value: str = "grade", *, like: bool = False) 
 
 @lru_cache(1 << 12)
 def _roles_of(names: tuple[str, ...], value: str, like: bool) -> dict[str, str]:
-    known = {plain(name): name for name in reversed(names)}
+    known = {plain(_OUTER.sub("", name)): name for name in reversed(names)}
+    known |= {plain(name): name for name in reversed(names)}
     wanted = ROLES if value == "grade" else ROLES | {"grade": (), "judge": (), "score": SCORE, "rank": RANK}
     found = {}
     for role, usual in wanted.items():

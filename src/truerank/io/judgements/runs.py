@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, NoReturn
 
 from truerank.core.errors import DataFileError
@@ -10,6 +9,7 @@ from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.nested import rows_of
 from truerank.io.judgements.others import looks_like
 from truerank.io.judgements.ratings import Row, read_grade
+from truerank.io.judgements.roles import roles_of
 from truerank.io.judgements.tables import lacking, table_rows
 from truerank.io.streams import Source
 
@@ -61,20 +61,24 @@ def _is_empty(value: tuple[int | None, Any]) -> bool:
 
 def rows_in(content: Content) -> list[Row]:
     """Return the rows of a table or of JSON with scores or ranks; [] for other files."""
+    if content.kind == "text" or (content.kind == "table" and not roles_of(content.header)):
+        return _ranking(content)
     if content.kind == "table":
-        content = _with_names(content)
         return [] if lacking(content, "score") else list(table_rows(content, "score"))
     return [row for line, value in content.values for row in rows_of(value, line, "score")]
 
 
-def _with_names(content: Content) -> Content:
-    """Return a run of MS MARCO, rows of query, document and rank without a line of names, with such a line."""
-    rows, expected = [(1, content.header), *content.rows], Counter[str]()
+def _ranking(content: Content) -> list[Row]:
+    """Return the rows of MS MARCO's and ColBERT's query, document, rank (and score) without names; [] for others."""
+    rows = list(content.lines()) if content.kind == "text" else [(1, content.header), *content.rows]
+    ranks: dict[str, list[int]] = {}
     for _, row in rows:
-        expected[row[0]] += 1
-        if len(row) != 3 or row[2] != str(expected[row[0]]):
-            return content
-    return content._replace(header=["query_id", "doc_id", "rank"], rows=rows)
+        if len(row) not in (3, 4) or not str(row[2]).isdecimal():
+            return []
+        ranks.setdefault(row[0], []).append(int(row[2]))
+    if any(sorted(own) not in (list(range(len(own))), list(range(1, len(own) + 1))) for own in ranks.values()):
+        return []
+    return [Row(row[0], row[1], -float(row[2]), line=line) for line, row in rows]
 
 
 def _refuse(content: Content) -> NoReturn:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ _ABOUT = {"rank", "position", "pos", "title", "notes", "note", "comment", "expla
           "uri", "informationneed", "timestamp", "date", "locale", "productlocale", "split", "exampleid", "iteration",
           "iter", "judge", "rater", "user", "query", "smallversion", "largeversion", "unrateable", "product", "name",
           "text", "snippet", "body", "brand", "category", "color", "round", "budget", "probability"}  # fmt: skip
+
+_ENDS = re.compile(r"(id|name|time|explanation|notes?|title|position)$")  # of other names for the same
 
 
 def roles_in(content: Content, what: str = "grade") -> dict[str, str]:
@@ -90,7 +93,8 @@ def _guarded(text: str) -> str:
 
 def is_about(name: str) -> bool:
     """Return whether a column tells about a row, and is neither a grade nor a feature."""
-    return plain(name) in _ABOUT or not name or name.startswith(("Unnamed:", "__index_level"))
+    short = plain(name)
+    return not short or short in _ABOUT or name.startswith(("Unnamed:", "__index_level")) or bool(_ENDS.search(short))
 
 
 def judges_of(content: Content) -> dict[str, int]:
