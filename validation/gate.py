@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from truerank.significance.corrections import FEWEST, family_resamples, own_level, small_and_steady
-from truerank.significance.gate import decide_gate
+from truerank.significance.gate import decide_gate, skewed_half
 from truerank.significance.paired import LEVEL, Signs, smallest_p
 from validation.harness import Row, centred_differences, collections, mq2008, rate, streams, trec9
 
@@ -85,8 +85,11 @@ def failed(own: np.ndarray, segments: int, level: float) -> np.ndarray:
     if level < LEVEL:
         there = found.deviation > 0
         pooled = np.sqrt((found.deviation**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1))[:, None]
-        wide = found._replace(deviation=np.where(there, np.maximum(found.deviation, pooled), 0.0))
-        return ((found.shown & (found.mean < -_student(wide, level / h))) | found.equal).any(axis=1)
+        t = stdtrit(np.maximum(found.topics - 1, 1), 1.0 - level / (2.0 * h))
+        cubes = own**3 @ members - 3.0 * found.mean * (own**2 @ members) + 2.0 * found.topics * found.mean**3
+        skewness = cubes / (found.topics * np.where(there, found.deviation, 1.0) ** 3)
+        high = found.mean + np.maximum(found.deviation, pooled) * skewed_half(t, skewness, found.topics)
+        return ((found.shown & (high < 0)) | found.equal).any(axis=1)
     tested = np.count_nonzero(found.deviation, axis=1)
     alone = tested < 2
     by_itself = np.where(alone, level, own_level(h, level, family_resamples(h, level)[1]) * h / np.maximum(tested, 1))

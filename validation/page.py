@@ -1,4 +1,4 @@
-"""The pages, the table and the picture of the stored results: `python -m validation page`.
+"""The pages, the table and the pictures of the stored results: `python -m validation page`.
 
 Every sentence with a count is made here, so that no page can contradict the results; a test makes them again.
 """
@@ -14,6 +14,7 @@ from validation.harness import FEWEST, RESULTS, Row, read
 
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURE = DOCS / "images" / "validation.png"
+GATE = DOCS / "images" / "gate.png"
 USERS, DEVELOPERS = DOCS / "validation.md", DOCS / "development" / "validation.md"
 ROWS = DOCS / "development" / "validation.csv"
 START, END = "<!-- results -->", "<!-- end of results -->"
@@ -72,7 +73,7 @@ def promises() -> list[Promise]:
 
 
 def write() -> None:
-    """Write the pages, the table and the picture."""
+    """Write the pages, the table and the pictures."""
     found = promises()
     text = USERS.read_text(encoding="utf-8")
     head, _, rest = text.partition(START)
@@ -80,6 +81,7 @@ def write() -> None:
     DEVELOPERS.write_text(for_developers(found), encoding="utf-8")
     ROWS.write_text(all_rows(found), encoding="utf-8")
     draw([one for one in found if one.barred])
+    draw_verdicts(verdicts_of_the_gate())
 
 
 def for_users(found: list[Promise]) -> str:
@@ -177,6 +179,40 @@ def judges() -> list[str]:
     lines += [f"| {judge} | {' | '.join(values)} |" for judge, values in by_judge.items()]
     whole = [f"* {row.quantity}: {row.value:.3f}" for row in rows if row.setting.startswith(f"{start}all ")]
     return ["", "## Estimates with 23 model judges", "", *lines, "", "Over all judges:", "", *whole]
+
+
+def verdicts_of_the_gate() -> dict[str, dict[str, list[tuple[int, float]]]]:
+    """Numbers of queries and shares of the gate's verdicts, by what changed and by verdict."""
+    shares: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for row in read(RESULTS / "gate.json")[1]:
+        change, _, size = row.setting.rpartition(", ")
+        if row.quantity in ("PASS", "FAIL", "INCONCLUSIVE"):
+            shares.setdefault(change, {}).setdefault(row.quantity, []).append((int(size.split()[0]), row.value))
+    return shares
+
+
+def draw_verdicts(shares: dict[str, dict[str, list[tuple[int, float]]]]) -> None:
+    """A panel for each change: the share of each verdict by the number of queries."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    styles = {"PASS": ("#1b6ca8", "o-"), "FAIL": ("#c0392b", "s-"), "INCONCLUSIVE": ("#7f8c8d", "^--")}
+    figure, panels = plt.subplots(1, len(shares), figsize=(9.0, 3.2), sharey=True, layout="constrained", squeeze=False)
+    for axes, (change, verdicts) in zip(panels[0], shares.items()):
+        for verdict, points in verdicts.items():
+            colour, form = styles[verdict]
+            axes.plot(*zip(*points), form, color=colour, label=verdict, markersize=5, linewidth=1.4)
+        sizes = [n for n, _ in points]
+        axes.set(title=change, xscale="log", xlabel="queries", ylim=(-0.03, 1.03))
+        axes.set_xticks(sizes, list(map(str, sizes)))
+        axes.minorticks_off()
+        axes.grid(linewidth=0.3)
+    panels[0][0].set_ylabel("share of commits")
+    panels[0][-1].legend(frameon=False, loc="center right")
+    figure.savefig(GATE, dpi=120)
+    plt.close(figure)
 
 
 def draw(found: list[Promise]) -> None:

@@ -14,7 +14,8 @@ def values(n, seed=0):
 
 
 def test_the_ends_of_one_mean_are_students():
-    d = np.random.default_rng(0).normal(-0.1, 0.2, (40, 1))
+    z = np.random.default_rng(0).normal(0.0, 0.2, (20, 1))
+    d = np.concatenate([-0.1 + z, -0.1 - z])  # not skewed
     for level in (0.05, 0.0005):
         low, high = failing_ends(d, level)
         expected = stats.t.interval(1 - level, 39, d.mean(), stats.sem(d[:, 0]))
@@ -23,7 +24,8 @@ def test_the_ends_of_one_mean_are_students():
 
 def test_with_several_looks_segments_share_the_level_and_the_largest_deviation():
     rng = np.random.default_rng(0)
-    d = rng.normal(-0.1, 0.2, (60, 3))
+    z = rng.normal(0.0, 0.2, (30, 3))
+    d = np.stack([-0.1 + z, -0.1 - z], axis=1).reshape(60, 3)  # not skewed
     d[30:, 1] = np.nan
     d[:, 2] /= 4.0
     deviation = np.nanstd(d, axis=0, ddof=1)
@@ -240,3 +242,36 @@ def test_equal_values_of_measures_beyond_0_and_1_have_no_interval():
     for name in ("tau", "DCG@10"):
         for same in (np.zeros(20), np.ones(20)):
             assert np.isnan(floor_interval(same, 0.05, parse_measure(name))).all()
+
+
+def test_a_rare_gain_that_the_sample_lacks_is_no_loss():
+    """One query in 20 gains 0.57, and the others lose 0.03: samples without a gain do not fail."""
+    rng = np.random.default_rng(0)
+    for n, noise in ((20, 0.0), (40, 0.0), (20, 0.01), (60, 0.01)):
+        failed = 0
+        for _ in range(300):
+            d = np.where(rng.random(n) < 0.05, 0.57, -0.03) + noise * rng.normal(size=n)
+            failed += decide_gate(0.4 + d, np.full(n, 0.4)).verdict == "FAIL"
+        assert failed <= 300 * 0.05 + 3 * np.sqrt(300 * 0.05 * 0.95), (n, noise, failed)
+
+
+def test_losses_of_all_queries_fail_where_one_gain_would_not_hide_them():
+    old = np.full(20, 0.5)
+    assert decide_gate(old - 0.15, old).verdict == "FAIL"
+    few = decide_gate(old - 0.03, old)
+    assert few.verdict == "INCONCLUSIVE"
+    assert "one more query that gains 0.5 would hide the loss" in few.reason
+    assert few.needed is not None
+    assert decide_gate(np.full(few.needed, 0.47), np.full(few.needed, 0.5)).verdict == "FAIL"
+    assert decide_gate(np.full(few.needed - 1, 0.47), np.full(few.needed - 1, 0.5)).verdict == "INCONCLUSIVE"
+
+
+def test_ends_of_several_looks_are_corrected_for_skewness():
+    d = np.random.default_rng(2).gamma(0.5, 0.1, (60, 1)) - 0.1
+    low, high = failing_ends(d, 0.0025)
+    (mirrored_low, mirrored_high), mean = failing_ends(-d, 0.0025), d.mean()
+    assert high - mean > 1.2 * (mean - low)
+    assert (mirrored_low, mirrored_high) == (pytest.approx(-high), pytest.approx(-low))
+    even = np.concatenate([d, -d])
+    low, high = failing_ends(even, 0.0025)
+    assert high == pytest.approx(-low)

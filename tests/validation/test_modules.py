@@ -62,6 +62,18 @@ def test_the_page_of_few_judgements_says_what_the_results_say():
         assert figure in text
 
 
+def test_the_page_of_the_gate_says_what_the_results_say(tmp_path, monkeypatch):
+    shares = page.verdicts_of_the_gate()
+    text = (page.DOCS / "howto" / "gate.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert f"200 queries pass in {100 * dict(shares['no loss']['PASS'])[200]:.0f} %" in text
+    assert f"they fail in {100 * dict(shares['a loss of 0.05']['FAIL'])[200]:.0f} %" in text
+    for verdicts in shares.values():
+        assert all(abs(sum(value for _, value in own) - 1.0) < 1e-9 for own in zip(*verdicts.values()))
+    monkeypatch.setattr(page, "GATE", tmp_path / "gate.png")
+    page.draw_verdicts(shares)
+    assert (tmp_path / "gate.png").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize(
     ("n", "segments", "level"), [(20, 0, 0.05), (20, 5, 0.05), (50, 20, 0.05), (60, 5, 0.0025), (50, 5, 0.0004)]
 )
