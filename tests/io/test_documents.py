@@ -188,3 +188,16 @@ def test_a_quotation_mark_in_a_tsv_file_swallows_no_documents(tmp_path):
         list(read_documents(path))
     path.write_text('id\ttext\na\t"one\nmore"\nb\ttwo\n')
     assert [document.id for document in read_documents(path)] == ["a", "b"]
+
+
+def test_ids_and_texts_with_tabs_need_no_names(tmp_path):
+    """As in MS MARCO's queries.tsv and collection.tsv."""
+    (tmp_path / "queries.tsv").write_text("1048585\twhat is paula deen's brother\n2\t1984\n", encoding="utf-8")
+    found = read_queries(tmp_path / "queries.tsv")
+    assert [(query.id, query.text["text"]) for query in found] == [
+        ("1048585", "what is paula deen's brother"),
+        ("2", "1984"),
+    ]
+    assert [one.id for one in read_documents(tmp_path / "queries.tsv")] == ["1048585", "2"]
+    (tmp_path / "named.tsv").write_text("query_id\tquery\n2\ttv\n", encoding="utf-8")
+    assert [query.id for query in read_queries(tmp_path / "named.tsv")] == ["2"]

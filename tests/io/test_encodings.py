@@ -26,7 +26,7 @@ READERS = {
     "scores.txt": ("0.5\n2\n", lambda path: read_scores(path, 2).tolist()),
     "docs.csv": ("id,text\nd1,東京\n", lambda path: [(one.id, one.text) for one in read_documents(path)]),
     "docs.jsonl": ('{"id": "d1", "text": "東京"}\n', lambda path: [(one.id, one.text) for one in read_documents(path)]),
-    "queries.tsv": ("id\ttext\nq1\t東京\n", lambda path: read_queries(path)),
+    "queries.tsv": ("q1\t東京\nq2\t007\n", lambda path: read_queries(path)),
 }
 
 

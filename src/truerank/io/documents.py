@@ -373,13 +373,17 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
         if kind in ("csv", "tsv"):
             place = _unpacked(path, keep)
             with Source(place) as stream:
-                delimiter, decimal = dialect(kind, next(stream.line_blocks(), b""), str(path))
+                start = next(stream.line_blocks(), b"")
+                delimiter, decimal = dialect(kind, start, str(path))
+            first = start.partition(b"\n")[0].decode("utf-8", "replace").strip().lower().split("\t")
+            bare = kind == "tsv" and len(first) == 2 and not {*first} & {*ID_NAMES, *QUERY_FIELDS, *texts}
+            read = pyarrow.csv.ReadOptions(column_names=["id", "text"] if bare else None)  # as MS MARCO has them
             options = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
             def opened(as_text: Iterable[str]) -> Any:
                 types = dict.fromkeys(as_text, pa.string())
                 convert = pyarrow.csv.ConvertOptions(column_types=types, decimal_point=decimal)
-                return pyarrow.csv.open_csv(place, parse_options=options, convert_options=convert)
+                return pyarrow.csv.open_csv(place, read, options, convert)
 
             # The first rows determine the type of a column. Columns without values in them are read as text.
             empty.update(column.name for column in opened(ID_NAMES).schema if pa.types.is_null(column.type))
