@@ -304,7 +304,7 @@ def decide_gate(
     if (
         lines[0].verdict == FAIL
         and gain
-        and not _loses(lines[0].n, lines[0].difference, np.nanstd(d, ddof=1), level, gain)
+        and not _loses(lines[0].n, lines[0].difference, float(np.nanstd(d, ddof=1)), level, gain)
     ):
         lines[0] = lines[0]._replace(verdict="", about=f"one more query that gains {gain:.3g} would hide the loss")
     bounds = [_floor(one, level / len(floors), level) for one in floors]
