@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from reference import cutoffs as slow
+from support.edited_models import unsealed
 from support.refusals import refused
 from truerank import load_model, save_model
 from truerank.calibration import cutoffs
@@ -235,9 +236,10 @@ def test_saved_and_loaded_it_answers_the_same(tmp_path):
     again = load_model(tmp_path / "cutoff.json")
     assert again.summary() == cutoff.summary()
     assert (again.answers(scores, qid=qid) == cutoff.answers(scores, qid=qid)).all()
-    text = (tmp_path / "cutoff.json").read_text().replace('"names_":["best",', '"names_":[')
-    (tmp_path / "cutoff.json").write_text(text)
-    with pytest.raises(ModelFileError, match="do not fit together"):
+    document = unsealed(json.loads((tmp_path / "cutoff.json").read_text()))
+    del document["model"]["fitted"]["names_"][0]
+    (tmp_path / "cutoff.json").write_text(json.dumps(document))
+    with refused(ModelFileError, argument="reference_", code="shape"):
         load_model(tmp_path / "cutoff.json")
 
 
@@ -420,7 +422,7 @@ def test_files_of_an_earlier_version(tmp_path):
         cutoff = Cutoff(loss, at_most=0.6, confidence=0.8).fit(scores, y, qid=qid)
         path = tmp_path / "old.json"
         save_model(cutoff, path)
-        document = json.loads(path.read_text())
+        document = unsealed(json.loads(path.read_text()))
         del document["model"]["fitted"]["needed_"]
         for name in ("queries", "simultaneous"):
             del document["model"]["fitted"]["curve_"][name]

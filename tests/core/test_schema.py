@@ -73,6 +73,9 @@ def test_sizes_agree_between_fields():
 
 def test_optional_fields_may_be_missing_and_others_not():
     check_fields(Loaded(), {"value": "float?"})
+    check_fields(Loaded(value=None), {"value": "float??"})
+    with refused(ModelFileError, argument="value", code="type"):
+        check_fields(Loaded(value=None), {"value": "float?"})
     with refused(ModelFileError, argument="value", code="type"):
         check_fields(Loaded(), {"value": "float"})
 
@@ -88,4 +91,4 @@ def test_fields_of_base_classes_are_added():
         model_attributes = (*Second.model_attributes, "d_")
 
     assert fields_of(Second) == {"a_": "float in [0, 1]", "b_": "int", "c_": "str"}
-    assert fields_of(Plain) == {**fields_of(Second), "d_": "any?"}
+    assert fields_of(Plain) == {**fields_of(Second), "d_": "any??"}

@@ -24,7 +24,7 @@ def test_edited_models_are_refused_or_work(tmp_path):
     counts, wrong = fuzz(tmp_path, 100, seed=3)
     assert not wrong, [(name, what) for name, what, _ in wrong][:10]
     assert counts["refused"] > 24
-    assert counts["works"] > 5
+    assert counts["works"] > 2
 
 
 def test_edited_calibrators_are_refused_or_give_probabilities(tmp_path):

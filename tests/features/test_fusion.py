@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from reference import fusion as reference
+from support.edited_models import unsealed
 from support.made_up_runs import random_qrels, random_runs
 from support.refusals import refused
 from truerank import fuse, load_model, read_run, save_model, write_run
@@ -135,7 +136,7 @@ def test_a_fusion_by_position_is_kept_in_a_file(fusion, _, tmp_path):
     assert list(read_run(tmp_path / "fused").to_dict()) == list(runs["run0"])
     export = ["fuse", "--model", str(tmp_path / "m.json"), "--runs", *files, "--export", "vespa"]
     assert main(export) == 1
-    whole = json.loads((tmp_path / "m.json").read_text())
+    whole = unsealed(json.loads((tmp_path / "m.json").read_text()))
     for name, value in (("table_", None), ("run_names_", ["run0"]), ("run_names_", ["run0"] * 4), ("run_names_", 3)):
         fitted = {**whole["model"]["fitted"], name: value}
         (tmp_path / "edited.json").write_text(json.dumps({**whole, "model": {**whole["model"], "fitted": fitted}}))

@@ -12,6 +12,7 @@ from scipy import sparse, stats
 from rankers.conformance import ranker_checks
 from reference.descent import plain_descent
 from reference.pairs import listed_pairs, pair_probabilities
+from support.edited_models import unsealed
 from support.made_up_rows import judged
 from support.refusals import refused
 from truerank.core.errors import InvalidInputError, ModelFileError
@@ -178,7 +179,7 @@ def test_a_model_whose_state_does_not_fit_is_refused(tmp_path):
     X, y, _, qid = judged(12)
     ranker = PairwiseDescent(max_iter=100).fit(X, y, qid=qid)
     save_model(ranker, tmp_path / "model.json")
-    document = json.loads((tmp_path / "model.json").read_text())
+    document = unsealed(json.loads((tmp_path / "model.json").read_text()))
     document["model"]["fitted"]["descent_state_"]["weights"] = document["model"]["fitted"]["coef_"]
     (tmp_path / "model.json").write_text(json.dumps(document))
     with refused(ModelFileError, argument="descent_state_.weights", code="shape"):

@@ -17,6 +17,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.edited_models import unsealed
 from truerank.cli import main as command_line
 
 LETOR = "".join(f"{(i * 7) % 3} qid:{i // 6} 1:{i % 5} 2:{(i * i) % 7} # docid = d{i}\n" for i in range(60))
@@ -60,7 +61,7 @@ def zipped() -> bytes:
 
 def edited_model(**changes: object) -> str:
     """The model of `prepare` with some of its fitted attributes changed."""
-    content = json.loads(Path("model.json").read_text())
+    content = unsealed(json.loads(Path("model.json").read_text()))
     for name, value in changes.items():
         content["model"]["fitted"][name] = value
     return json.dumps(content)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from reference.retrieval import FORMULAS, Collection, rocchio, windows, xu_li
+from support.edited_models import unsealed
 from support.refusals import refused
 from truerank import AdaRank, MeasureSVM, ScoreBinning, TextFeatures, TextRanker, evaluate, load_model, save_model
 from truerank.cli import main, pipeline
@@ -303,7 +304,7 @@ def test_a_saved_ranker_ranks_raw_text(world, tmp_path, binning):
     assert before.scores.tolist() == sorted(before.scores.tolist(), reverse=True)
     with refused(InvalidInputError, code="no-calibrator"):
         model.predict_proba(before.scores)
-    document = json.loads((tmp_path / "model.json").read_text())
+    document = unsealed(json.loads((tmp_path / "model.json").read_text()))
     document["model"]["fitted"]["features_"]["fitted"]["feature_names_"].pop()
     (tmp_path / "model.json").write_text(json.dumps(document))
     with pytest.raises(ModelFileError, match="features_ gives"):

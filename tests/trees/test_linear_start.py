@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from rankers.conformance import ranker_checks
+from support.edited_models import unsealed
 from support.refusals import refused
 from truerank import ObliviousBoosting, RankingData, load_model, save_model
 from truerank.core.errors import InvalidInputError
@@ -105,7 +106,7 @@ def test_whole_fits(judged, leaves, tmp_path):
     np.testing.assert_array_equal(list(whole.staged_predict(T))[-1], whole.predict(T))
     save_model(whole, tmp_path / "m.json")
     np.testing.assert_array_equal(load_model(tmp_path / "m.json").predict(T), whole.predict(T))
-    document = json.loads((tmp_path / "m.json").read_text())
+    document = unsealed(json.loads((tmp_path / "m.json").read_text()))
     document["model"]["fitted"]["start_weights_"]["values"][0] = "nan"
     (tmp_path / "m.json").write_text(json.dumps(document))
     with refused(ValueError, argument="start_weights_", code="range"):

@@ -54,7 +54,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         "classes_": "array[2] unbounded",
         "counts_": "float64[2] in [0, inf)",
         "prior_": f"float64[2] in [{ABOVE_ZERO}, {BELOW_ONE!r}]",
-        "unit_": "float?",
+        "unit_": "float??",
     }
     # Whether every fit is monotone, so that a parameter `monotone` has no effect.
     always_monotone: ClassVar[bool] = False

@@ -124,10 +124,10 @@ class Cutoff(BaseEstimator):
     """
 
     model_attributes: ClassVar[dict[str, str]] = {
-        "threshold_": "float in [-inf, inf]?",
+        "threshold_": "float in [-inf, inf]??",
         "curve_": "dict of array[points] unbounded",
         "n_queries_": "int in [0, inf]",
-        "needed_ answered_ withheld_": "any?",
+        "needed_ answered_ withheld_": "any??",
         "kind_": "str",
         "names_": "list[n] of str",
         "reference_": "float[queries, n] unbounded",

@@ -103,7 +103,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         As in `Calibrator`.
     """
 
-    model_attributes: ClassVar[dict[str, str]] = {"classes_": "array[k] unbounded", "unit_": "float?"}
+    model_attributes: ClassVar[dict[str, str]] = {"classes_": "array[k] unbounded", "unit_": "float??"}
 
     @fits_whole
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:

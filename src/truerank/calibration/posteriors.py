@@ -57,7 +57,7 @@ class LogisticCalibrator(Calibrator):
 
     model_attributes: ClassVar[dict[str, str]] = {
         "a_ b_ centre_ level_": "float",
-        "separable_": "bool?",
+        "separable_": "bool??",
     }
     _noisy_labels: ClassVar[bool] = False
 

@@ -76,7 +76,7 @@ class CalibratedRanker(Ranker):
         "ranker_": "Ranker | Pipeline",
         "grades_": "float[]",
         "calibrators_": "list[] of Calibrator",
-        "statistics_coef_ statistics_centre_ statistics_scale_": "float[]?",
+        "statistics_coef_ statistics_centre_ statistics_scale_": "float[]??",
     }
 
     learns_elsewhere = True

@@ -77,7 +77,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     model_attributes: ClassVar[dict[str, str]] = {
         "classes_": "array[] unbounded | list[] of any",
         "multi_label_ from_text_": "bool",
-        "feature_names_in_": "str[]?",
+        "feature_names_in_": "str[]??",
         "classifier_": "CalibratedClassifier",
     }
 

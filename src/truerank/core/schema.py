@@ -9,9 +9,10 @@ A class lists its own fields in `model_attributes`, {"name_ other_": text}; thos
     list[n] of …, list[] of …         a list of n values, of any length
     dict of …                         a dict with texts as keys
 
-followed by `in [0, p)` (an interval of all numbers), `unbounded` (nan and infinite numbers too), `rising`, and `?` if
-the field may be missing or null. A size is a number, `p` (n_features_in_), an integer field of the object, or a letter,
-which the first field that has it defines; `k+1` is one more. A field "history_.alpha" is an entry of a dict.
+followed by `in [0, p)` (an interval of all numbers), `unbounded` (nan and infinite numbers too), `rising`, `?` if the
+field may be missing, and `??` if it may be null too. A size is a number, `p` (n_features_in_), an integer field of the
+object, or a letter, which the first field that has it defines; `k+1` is one more. A field "history_.alpha" is an entry
+of a dict.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TEXT = re.compile(
     r"(?P<kind>\w+)(?:\[(?P<shape>.*?)\])?"
     r"(?: in (?P<left>[\[(])(?P<low>.*?), (?P<high>.*?)(?P<right>[\])]))?(?P<free> unbounded)?(?P<rising> rising)?"
 )
-COLUMNS = {"n_features_in_": "int in [1, inf]", "feature_names_in_": "str[p]?"}
+COLUMNS = {"n_features_in_": "int in [1, inf]", "feature_names_in_": "str[p]??"}
 _LARGEST = float(np.finfo(np.float64).max)
 _KINDS: dict[str, type] = {"int": numbers.Integral, "float": numbers.Real, "bool": bool, "str": str, "any": object}
 
@@ -40,7 +41,7 @@ def fields_of(cls: type) -> dict[str, str]:
     fields: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         own = vars(base).get("model_attributes", {})
-        fields |= spelled(own) if isinstance(own, dict) else {name: fields.get(name, "any?") for name in own}
+        fields |= spelled(own) if isinstance(own, dict) else {name: fields.get(name, "any??") for name in own}
     return fields
 
 
@@ -63,10 +64,10 @@ def check_fields(owner: Any, fields: Mapping[str, str], **sizes: int) -> dict[st
     for name, text in spelled(fields).items():
         value: Any = owner
         for part in name.split("."):  # of "history_.alpha" the entry of the dict
-            value = value.get(part) if isinstance(value, dict) else getattr(value, part, None)
-        if value is None and text.endswith("?"):
+            value = value.get(part, ...) if isinstance(value, dict) else getattr(value, part, ...)
+        if (value is ... and text.endswith("?")) or (value is None and text.endswith("??")):
             continue
-        reason = _misfit(owner, value, text.rstrip("?"), sizes)
+        reason = _misfit(owner, None if value is ... else value, text.rstrip("?"), sizes)
         if reason is not None:
             known = ", ".join(f"{size} = {n}" for size, n in sizes.items() if re.search(rf"\b{size}\b", text))
             also = " and finite" * (reason[0] == "range" and " in " not in text) + f" with {known}" * bool(known)

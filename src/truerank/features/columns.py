@@ -33,7 +33,7 @@ class UnitDeviation(StandardScaler):
     [-1.0, 1.0]
     """
 
-    model_attributes: ClassVar[dict[str, str]] = {**COLUMNS, "mean_ scale_ var_": "float[p]?"}
+    model_attributes: ClassVar[dict[str, str]] = {**COLUMNS, "mean_ scale_ var_": "float[p]??"}
 
     def fit(self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Any:
         """Like `StandardScaler.fit`."""

@@ -81,12 +81,12 @@ class ImportedRanker(Ranker):
         "kind_": " | ".join(f"'{kind}'" for kind in _BODIES),
         "start_ intercept_": "float",
         "parts_": "dict of any",
-        "normalizers_": "dict of any?",
-        "normalizers_.first normalizers_.second": "float[p]?",
-        "normalizers_.affine": "bool?",
+        "normalizers_": "dict of any??",
+        "normalizers_.first normalizers_.second": "float[p]??",
+        "normalizers_.affine": "bool??",
         "allow_nan_ float32_sums_": "bool",
-        "absent_": "float unbounded?",
-        "categories_": "dict of list[] of str | float?",
+        "absent_": "float unbounded??",
+        "categories_": "dict of list[] of str | float??",
     }
 
     feature_names_: list[str]

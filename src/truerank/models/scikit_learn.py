@@ -14,27 +14,27 @@ from truerank.core.names import resolve
 from truerank.core.schema import COLUMNS, spelled
 
 _OF_CLASSES = {"classes_": "array[k] unbounded"}
-_LINEAR = {**_OF_CLASSES, "coef_": "float[, p]", "intercept_": "float[]", "n_iter_": "any?"}
+_LINEAR = {**_OF_CLASSES, "coef_": "float[, p]", "intercept_": "float[]", "n_iter_": "any??"}
 _COUNTS = {
     **_OF_CLASSES,
     "class_count_ class_log_prior_": "float[k]",
     "feature_count_ feature_log_prob_": "float[k, p]",
 }
-_SEEN = {"n_samples_seen_": "any?"}
+_SEEN = {"n_samples_seen_": "any??"}
 # Class -> module, and the fitted attributes that `transform` reads or that people may want, with what they must be.
 FITTED: dict[str, tuple[str, dict[str, str]]] = {
-    "StandardScaler": ("preprocessing", {"mean_ var_ scale_": "float[p]?", **_SEEN}),
+    "StandardScaler": ("preprocessing", {"mean_ var_ scale_": "float[p]??", **_SEEN}),
     "MinMaxScaler": ("preprocessing", {"min_ scale_ data_min_ data_max_ data_range_": "float[p]", **_SEEN}),
     "MaxAbsScaler": ("preprocessing", {"max_abs_ scale_": "float[p]", **_SEEN}),
-    "RobustScaler": ("preprocessing", {"center_ scale_": "float[p]?"}),
+    "RobustScaler": ("preprocessing", {"center_ scale_": "float[p]??"}),
     "Normalizer": ("preprocessing", {}),
     "Binarizer": ("preprocessing", {}),
-    "PowerTransformer": ("preprocessing", {"lambdas_": "float[p]", "_scaler": "StandardScaler?"}),
+    "PowerTransformer": ("preprocessing", {"lambdas_": "float[p]", "_scaler": "StandardScaler??"}),
     "QuantileTransformer": (
         "preprocessing", {"n_quantiles_": "int", "references_": "float[]", "quantiles_": "float[, p]"},
     ),
-    "PolynomialFeatures": ("preprocessing", {"n_output_features_ _min_degree _max_degree _n_out_full": "int?"}),
-    "SimpleImputer": ("impute", {"statistics_": "float[p]", "indicator_": "any?"}),
+    "PolynomialFeatures": ("preprocessing", {"n_output_features_ _min_degree _max_degree _n_out_full": "int??"}),
+    "SimpleImputer": ("impute", {"statistics_": "float[p]", "indicator_": "any??"}),
     "VarianceThreshold": ("feature_selection", {"variances_": "float[p]"}),
     "FrozenEstimator": ("frozen", {}),
     "LinearSVC": ("svm", _LINEAR),

@@ -148,7 +148,7 @@ class AdaRank(LinearRanker):
         "n_iter_": "int in [0, inf]",
         "history_": "dict of array[n_iter_] unbounded",
         **{f"history_.{column}": "array[n_iter_] unbounded" for column in _COLUMNS},
-        "best_round_ n_constant_queries_": "int?",
+        "best_round_ n_constant_queries_": "int??",
     }
 
     measure: Any = "AP"

@@ -83,8 +83,8 @@ class RidgeRanker(LinearRanker):
     uses_eval_set = True
     learns_elsewhere = True
     model_attributes: ClassVar[dict[str, str]] = {
-        "alpha_": "float unbounded?",
-        "path_": "list[] of dict of any?",
+        "alpha_": "float unbounded??",
+        "path_": "list[] of dict of any??",
     }
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:

@@ -124,7 +124,7 @@ class LinearRanker(Ranker):
     give different weights.
     """
 
-    model_attributes: ClassVar[dict[str, str]] = {"coef_": "float64[p] in [-1e200, 1e200]", "scale_": "float64[p]?"}
+    model_attributes: ClassVar[dict[str, str]] = {"coef_": "float64[p] in [-1e200, 1e200]", "scale_": "float64[p]??"}
     allow_sparse = True
 
     coef_: np.ndarray
@@ -188,7 +188,7 @@ class BinnedLinearRanker(LinearRanker):
     """
 
     model_attributes: ClassVar[dict[str, str]] = {
-        "bin_edges_": "list[p] of float[]?",
+        "bin_edges_": "list[p] of float[]??",
         "coef_": "float64[] in [-1e200, 1e200]",
     }
     allow_binned = True

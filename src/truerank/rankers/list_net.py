@@ -129,9 +129,9 @@ class ListNet(BinnedLinearRanker):
     learns_elsewhere = True
     uses_eval_set = True
     model_attributes: ClassVar[dict[str, str]] = {
-        "alpha_ objective_ gradient_norm_": "float unbounded?",
-        "n_iter_": "int?",
-        "path_": "list[] of dict of any?",
+        "alpha_ objective_ gradient_norm_": "float unbounded??",
+        "n_iter_": "int??",
+        "path_": "list[] of dict of any??",
     }
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:

@@ -135,9 +135,9 @@ class MeasureSVM(BinnedLinearRanker):
     learns_elsewhere = True
     uses_eval_set = True
     model_attributes: ClassVar[dict[str, str]] = {
-        "C_ objective_ dual_objective_ gap_ loss_bound_ rel_": "float unbounded?",
-        "n_iter_ round_ n_queries_left_out_": "int?",
-        "path_": "list[] of dict of any?",
+        "C_ objective_ dual_objective_ gap_ loss_bound_ rel_": "float unbounded??",
+        "n_iter_ round_ n_queries_left_out_": "int??",
+        "path_": "list[] of dict of any??",
     }
 
     measure: Any = "AP"

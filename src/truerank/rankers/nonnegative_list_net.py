@@ -55,8 +55,8 @@ class NonnegativeListNet(LinearRanker):
     """
 
     model_attributes: ClassVar[dict[str, str]] = {
-        "objective_ gradient_norm_": "float unbounded?",
-        "n_iter_": "int?",
+        "objective_ gradient_norm_": "float unbounded??",
+        "n_iter_": "int??",
     }
 
     alpha: float = 1.0

@@ -134,14 +134,14 @@ class PairwiseDescent(LinearRanker):
 
     instead_of_parts = "use `fit_file`, which reads a LETOR file of any size block by block"
     model_attributes: ClassVar[dict[str, str]] = {
-        "intercept_": "float?",
+        "intercept_": "float??",
         "descent_state_": "dict of any",
         "descent_state_.weights": "float64[2, p+1]",
         "descent_state_.scalars": "float64[4]",
         "descent_state_.seed": "int",
-        "alpha_": "float unbounded?",
-        "n_iter_": "int?",
-        "path_": "list[] of dict of any?",
+        "alpha_": "float unbounded??",
+        "n_iter_": "int??",
+        "path_": "list[] of dict of any??",
     }
     uses_eval_set = True
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True, "n_steps": True}

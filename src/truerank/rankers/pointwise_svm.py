@@ -92,9 +92,9 @@ class PointwiseSVM(BinnedLinearRanker):
     uses_eval_set = True
     model_attributes: ClassVar[dict[str, str]] = {
         "intercept_": "float",
-        "C_ objective_ dual_objective_ gap_ rel_": "float unbounded?",
-        "n_iter_": "int?",
-        "path_": "list[] of dict of any?",
+        "C_ objective_ dual_objective_ gap_ rel_": "float unbounded??",
+        "n_iter_": "int??",
+        "path_": "list[] of dict of any??",
     }
 
     C: Any = 0.01

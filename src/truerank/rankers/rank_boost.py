@@ -115,7 +115,7 @@ class RankBoost(Ranker):
         "feature_": "int64[stumps] in [0, p)",
         "threshold_": "float64[stumps] in [-inf, inf]",
         "missing_": "int64[stumps]",
-        "n_iter_": "int?",
+        "n_iter_": "int??",
     }
     allow_nan = True
     missing_values = "to the side of each stump that fits better"

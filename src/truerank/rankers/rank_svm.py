@@ -108,9 +108,9 @@ class RankSVM(BinnedLinearRanker):
     learns_elsewhere = True
     uses_eval_set = True
     model_attributes: ClassVar[dict[str, str]] = {
-        "C_ objective_ dual_objective_ gap_ gradient_norm_": "float unbounded?",
-        "n_iter_ n_pairs_": "int?",
-        "path_": "list[] of dict of any?",
+        "C_ objective_ dual_objective_ gap_ gradient_norm_": "float unbounded??",
+        "n_iter_ n_pairs_": "int??",
+        "path_": "list[] of dict of any??",
     }
 
     C: Any = 1e-3

@@ -100,8 +100,8 @@ class RunFusion(BaseEstimator):
     model_attributes: ClassVar[dict[str, str]] = {
         "run_names_": "list[] of str",
         "ranker_": "Ranker",
-        "edges_": "list[] of float[]?",
-        "n_queries_in_": "int in [0, inf]?",
+        "edges_": "list[] of float[]??",
+        "n_queries_in_": "int in [0, inf]??",
     }
 
     ranker: Any = None

@@ -56,9 +56,9 @@ class TextRanker(BaseEstimator):
 
     model_attributes: ClassVar[dict[str, str]] = {
         "features_": "TextFeatures",
-        "binning_": "ScoreBinning?",
+        "binning_": "ScoreBinning??",
         "ranker_": "Ranker",
-        "calibrator_": "Calibrator?",
+        "calibrator_": "Calibrator??",
     }
 
     ranker: Ranker

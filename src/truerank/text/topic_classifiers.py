@@ -83,7 +83,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
 
     model_attributes: ClassVar[dict[str, str]] = {
         **COLUMNS,
-        "information_": "any?",
+        "information_": "any??",
         "kept_": "int[] in [0, p)",
     }
 
@@ -251,7 +251,7 @@ class LinearSVM(LinearSVC):
         "classes_": "array[] unbounded",
         "coef_": "float64[k, p]",
         "intercept_": "float64[k]",
-        "n_iter_": "any?",
+        "n_iter_": "any??",
     }
 
     @fits_whole

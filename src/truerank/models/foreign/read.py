@@ -12,6 +12,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError, Remedy
 from truerank.core.files import encoding_of
+from truerank.core.schema import check_model
 from truerank.data.columns import default_names
 from truerank.models.foreign import catboost, lightgbm, search_engines, text_formats, xgboost
 from truerank.models.foreign.fitted import is_foreign, written
@@ -93,7 +94,7 @@ def import_model(
     model = read_foreign(_content(name, reader), reader, feature_names, n_features)
     try:
         ranker = ImportedRanker.of(model)
-        ranker.check_model()
+        check_model(ranker)
     except (ModelFileError, InvalidInputError) as error:
         raise reader.fail("", error) from error
     return ranker
