@@ -10,7 +10,7 @@ import pytest
 
 import truerank
 from truerank import ObliviousBoosting, RankingData, RidgeRanker, save_model, write_letor
-from truerank.cli import common, main, options
+from truerank.cli import common, main, parser
 from truerank.core.errors import InvalidInputError
 from truerank.core.locks import locked
 
@@ -84,7 +84,7 @@ def test_the_place_of_the_new_model_is_locked(folder, capsys):
 def test_a_model_in_a_folder_that_cannot_be_written(folder, capsys, monkeypatch, more, option):
     """Nothing is compared, so that no look at held-out queries is spent, and the option that helps is named."""
 
-    def refused(path, check=options.check_target):
+    def refused(path, check=parser.check_target):
         if os.path.dirname(path) == "released":
             raise InvalidInputError(f"{path}: cannot be written: Permission denied")
         check(path)
@@ -93,7 +93,7 @@ def test_a_model_in_a_folder_that_cannot_be_written(folder, capsys, monkeypatch,
     os.replace("model.json", "released/model.json")
     line = [word.replace("model.json", "released/model.json") for word in LINE]
     with monkeypatch.context() as patch:
-        patch.setattr(options, "check_target", refused)
+        patch.setattr(parser, "check_target", refused)
         patch.setattr(truerank, "retrain", None)  # not reached
         assert main([*line, *more]) == 1
     assert f"Permission denied. Name another place with {option} FILE" in capsys.readouterr().err

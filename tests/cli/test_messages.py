@@ -100,7 +100,6 @@ def test_what_commands_share_names_options_that_all_of_them_have(options):
     assert not [found for found in wrong if found[2] not in only_if_given]
 
 
-@pytest.mark.xfail(reason="expects what was before ranked lists and lists as ids were read", strict=False)
 def test_only_the_command_line_names_options():
     files = [path for path in SOURCE.rglob("*.py") if "cli" not in path.relative_to(SOURCE).parts]
     assert not [(path.name, found) for path in files if (found := OPTION.findall(path.read_text(encoding="utf-8")))]

@@ -386,7 +386,6 @@ def test_ids_of_documents_stay(tmp_path, monkeypatch, capsys, ending, kind):
     ],
     ids=["bytes", "lists", "structs"],
 )
-@pytest.mark.xfail(reason="expects what was before ranked lists and lists as ids were read", strict=False)
 def test_other_types_are_no_ids(tmp_path, capsys, column, values, said):
     ids = {"qid": ["a", "a", "b"], "docid": ["x", "y", "z"], column: values}
     path = tmp_path / "d.parquet"

@@ -1,30 +1,16 @@
 """The gate over gold sets and results in the shapes that other packages write, rebuilt from their documentation."""
 
-import io
 import json
 
 import pandas as pd
 import pytest
 
+from support.exports import J, lines, parquet
 from truerank import read_ratings
 from truerank.core.errors import DataFileError
 from truerank.experiments.gate import gate
 
 # ruff: noqa: E501
-
-
-def J(value):
-    return json.dumps(value, ensure_ascii=False)
-
-
-def lines(*values):
-    return "".join(f"{J(value)}\n" for value in values)
-
-
-def parquet(**columns):
-    stream = io.BytesIO()
-    pd.DataFrame(columns).to_parquet(stream)
-    return stream.getvalue()
 
 
 G = {}

@@ -25,6 +25,11 @@ def test_pairs_of_id_and_score_are_ordered_by_score():
     assert mean(truerank.evaluate(QRELS, {"q1": [("b", 0.1), ("a", 0.7)], "q2": [["c", 3]]}, "RR")) == 1.0
 
 
+@pytest.mark.parametrize("first", [[], ["b"]])
+def test_a_query_may_have_found_nothing(first):
+    assert mean(truerank.evaluate(QRELS, {"q1": first, "q2": ["c"]}, "RR", topics="all")) == 0.5
+
+
 @pytest.mark.parametrize("wrong", [["a", "b", "a"], ["a", None], [("a",), ("b", 1.0)], [("a", "high")]])
 def test_a_list_that_is_no_ranking_is_refused_with_its_query(wrong):
     with pytest.raises(InvalidInputError, match="q1"):

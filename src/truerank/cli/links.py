@@ -13,7 +13,7 @@ from typing import Any
 
 import truerank
 from truerank.cli import common
-from truerank.cli.parser import Options, Output, OutputFolder, argument, option, positive, refuse
+from truerank.cli.parser import Options, Output, OutputFolder, argument, only, option, positive, refuse
 from truerank.core.errors import DataFileError
 from truerank.core.files import one_step
 
@@ -24,26 +24,18 @@ class Arguments(Options):
     damping: float | None = option("damping of PageRank (default: 0.85)", "D")
     index: str | None = option("an index whose document ids are the nodes", "DIR")
     queries: str | None = option("queries, as for `truerank text search`", "Q")
-    alpha: float | None = option(
-        "a page's own share (default: 0.8)",
-        "A",
-        to="queries",
-        why="belongs to relevance propagation: give --index and --queries",
-    )
-    depth: int | None = option(
-        "documents of each query (default: 1000)",
-        "N",
-        type=positive,
-        to="queries",
-        why="belongs to relevance propagation: give --index and --queries",
-    )
+    alpha: float | None = option("a page's own share (default: 0.8)", "A")
+    depth: int | None = option("documents of each query (default: 1000)", "N", type=positive)
     output: str = option(
         "output file (default: stdout), or with --queries a folder of runs",
         "OUT",
         default="-",
         writes=lambda args: OutputFolder if args.queries else Output,
     )
-    RULES = (refuse("damping", "queries", "belongs to PageRank; leave --index and --queries out"),)
+    RULES = (
+        refuse("damping", "queries", "belongs to PageRank; leave --index and --queries out"),
+        only("alpha depth", "queries", "belongs to relevance propagation: give --index and --queries"),
+    )
 
 
 def run(args: Arguments) -> int:

@@ -24,7 +24,7 @@ _HUGE_GRADE = 15
 _SCALE = 8.0  # ratio of a feature's spreads in two files above which other documents are no explanation
 _DEVIATING = 20  # values that the spread of a feature in a file requires
 _BY_CHANCE = 0.001  # expected random features that order all documents as the grades do, above which we are silent
-_FIRST_IDS = 1000  # of documents, that are looked at for those of spreadsheets
+FIRST_IDS = 1000  # of documents, that are looked at for those of spreadsheets
 _FIRST_QUERIES = 30  # tried before all queries, since most features already fail here
 _Seen = tuple[str, int, list[Any]]  # code, how many, queries
 
@@ -224,7 +224,7 @@ def _documents(
 
 
 def _rounded(ids: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> Iterable[_Seen]:
-    found = [bool(re.fullmatch(r"\d(\.\d+)?E\+\d\d", str(one))) for one in ids[:_FIRST_IDS].tolist()]
+    found = [bool(re.fullmatch(r"\d(\.\d+)?E\+\d\d", str(one))) for one in ids[:FIRST_IDS].tolist()]
     if any(found):
         yield "rounded-ids", sum(found), query_ids[np.unique(query_of_rows(offsets)[: len(found)][found])].tolist()
 

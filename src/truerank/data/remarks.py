@@ -132,7 +132,7 @@ CODES = {
     "similar-queries": Code(
         CHANGES,
         "queries whose texts differ in nothing but case, blanks or the form of letters; each counts by itself",
-        "make one of them: `truerank convert JUDGEMENTS OUT --fold-queries`, or `read_ratings(fold_queries=True)`",
+        (Remedy("to make one of them", fold_queries=True), "make one of them with `truerank convert`"),
     ),
     "identical-rows": Code(
         NOTE,

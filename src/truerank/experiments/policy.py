@@ -13,7 +13,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, Remedy
-from truerank.data.checkup import examine, of_grades, ranks_as_scores
+from truerank.data.checkup import FIRST_IDS, examine, of_grades, ranks_as_scores
 from truerank.data.remarks import NOTE, Remark
 from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
@@ -30,9 +30,8 @@ def about_data(data: Rows, convention: str | None = None, *, trains: bool = Fals
 
 def about_qrels(qrels: Qrels, convention: str | None = None) -> list[Remark]:
     """Return the remarks on qrels that change figures, by default under the convention trec."""
-    found = of_grades(
-        qrels.grades, qrels.offsets, qrels.query_ids, qrels.ids.take(range(min(qrels.n_rows, 1000))).texts
-    )
+    first = qrels.ids.take(np.arange(min(qrels.n_rows, FIRST_IDS))).texts
+    found = of_grades(qrels.grades, qrels.offsets, qrels.query_ids, first)
     return _that_matter(found, convention or "trec")
 
 

@@ -321,12 +321,11 @@ def runs_by_name(runs: object) -> dict[str, Any] | None:
 def named_runs(runs: object) -> dict[str, Any] | None:
     """Return several runs by name, as they were given, from a dict or list of runs; None for a single run."""
     if isinstance(runs, Mapping):
+        if any(map(is_ranked, runs.values())):
+            return None  # {query: [document, …]}
         first = next(iter(runs.values()), None)
-        nested = isinstance(first, Mapping) and any(
-            isinstance(own, Mapping) or is_ranked(own) for own in first.values()
-        )
-        if is_ranked(first) or (isinstance(first, Mapping) and not nested):
-            return None  # {query: {document: score}} or {query: [document, …]}
+        if isinstance(first, Mapping) and not any(isinstance(own, Mapping) or is_ranked(own) for own in first.values()):
+            return None  # {query: {document: score}}
         return {str(name): run for name, run in runs.items()}
     if not isinstance(runs, list | tuple) or not runs or hasattr(runs[0], "query_id"):
         return None

@@ -168,13 +168,13 @@ def _names(part: type) -> tuple[str, ...]:
     return tuple(f"{_PREFIXES[part]}_{one.name}_" for one in fields(part))
 
 
-# Fitted arrays.
 def _texts(kind: Any) -> dict[str, str]:
     """Return the texts of a part's arrays (`core/schema.py`) by their names in a ranker."""
     texts = spelled(kind.FIELDS)
     return {name: texts[one.name] for name, one in zip(_names(kind), fields(kind))}
 
 
+# Fitted arrays.
 TREES = (*_names(Ensemble), "tree_gains_", "validation_scores_")
 CATEGORIES = _names(CategoryTables)
 PROPENSITIES = ("click_propensities_", "skip_propensities_")

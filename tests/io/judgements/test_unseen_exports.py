@@ -1,31 +1,16 @@
 """Exports that tools write, in the shapes of their documentation: each is read as it is, or refused by its name."""
 
-import io
 import json
 
-import pandas as pd
 import pytest
 
+from support.exports import J, lines, parquet
 from truerank import read_qrels, read_ratings
 from truerank.cli import main
 from truerank.core.errors import DataFileError
 
 # ruff: noqa: E501
 TWO = {"red shoes": {"a1": 3, "a2": 0}, "tv": {"a3": 2}}
-
-
-def J(value):
-    return json.dumps(value, ensure_ascii=False)
-
-
-def lines(*values):
-    return "".join(f"{J(value)}\n" for value in values)
-
-
-def parquet(**columns):
-    stream = io.BytesIO()
-    pd.DataFrame(columns).to_parquet(stream)
-    return stream.getvalue()
 
 
 X = {}

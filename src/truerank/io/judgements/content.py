@@ -267,7 +267,9 @@ def _of_arrow(source: Source, kind: str) -> Content:
     columns = [column.to_pylist() for column in table.columns]
     rows: list[tuple[int | None, list[Any]]] = [(None, list(row)) for row in zip(*columns)]
     header = list(map(str, table.column_names))
-    if any(isinstance(cell, dict | list) for column in columns for cell in column[:1]):  # records, as in JSON
+    nested = {name for name, column in zip(header, columns) if isinstance(next(iter(column), None), dict | list)}
+    roles = roles_of(header)
+    if nested and nested.isdisjoint(roles[role] for role in ("query", "document") if role in roles):  # as in JSON
         return Content(source.name, "json", values=[(None, dict(zip(header, row))) for _, row in rows])
     return Content(source.name, "table", header=header, rows=rows)
 
