@@ -19,6 +19,7 @@ from reproductions.protocol import open_store
 from reproductions.verdicts import ROWS, overview_table, without_verdicts
 from truerank import __version__
 from truerank.cli import options
+from truerank.cli.parser import OutputFolder
 from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError, TruerankError
 from truerank.core.printing import note, plain, print_json
 
@@ -72,13 +73,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--out", default="reproduce-output", metavar="DIR", help="results, figures, resuming (default: %(default)s)"
     )
-    options.share(sub, "json")
+    options.Json.configure(sub)
     sub.set_defaults(run_experiment=run_all)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the experiment that was named."""
-    options.OutputFolder(args.out).check("--out")
+    OutputFolder(args.out).check("--out")
     return int(args.run_experiment(args) or 0)
 
 

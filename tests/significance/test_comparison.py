@@ -204,6 +204,6 @@ def test_a_test_of_signs_or_ranks_does_not_support_the_better_mean(test, n):
     assert found.pairs[0].p < 0.05
     assert found.summary == f"The {test} test favours old, but new has the better mean."
     assert f"95 % interval of the {found.interval_of}" in found.finding
-    assert "superscript{-}" in found.to_latex()
+    assert "superscript{$-$}" in found.to_latex()
     turned = compare_values({"old": np.full(50, 0.5), "new": 0.5 - np.abs(d)}, test=test)
     assert turned.summary == "old is better than new."

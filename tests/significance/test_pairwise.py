@@ -185,7 +185,7 @@ def test_tables_in_every_style():
     assert styled_table(rows, header, "markdown").splitlines() == [
         "| name | value |", "| --- | --: |", "| a\\|b_c & <d> | 0.5000 |", "| x |  |",
     ]  # fmt: skip
-    assert r"a|b\_c \& <d> & 0.5000 \\" in styled_table(rows, header, "latex")
+    assert r"a\textbar{}b\_c \& $<$d$>$ & 0.5000 \\" in styled_table(rows, header, "latex")
     assert "<td>a|b_c &amp; &lt;d&gt;</td>" in styled_table(rows, header, "html")
     with pytest.raises(ValueError, match="style"):
         styled_table(rows, header, "pdf")
