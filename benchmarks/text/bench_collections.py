@@ -11,7 +11,6 @@ trained once more without each family (default: adarank).
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 from pathlib import Path
@@ -24,7 +23,7 @@ from truerank.data.columns import take_columns
 from truerank.data.splits import query_folds
 from truerank.io.documents import read_documents, read_judgements, read_queries
 from truerank.significance import paired_t
-from truerank.text.features import FAMILIES, PAPERS, TextFeatures
+from truerank.text.features import _NAMES, FAMILIES, PAPERS, TextFeatures
 from truerank.text.index import build_index
 from truerank.text.retrieval_functions import FUNCTIONS
 from truerank.text.tuning import values_of_functions
@@ -37,14 +36,10 @@ FILES = {
 RANKERS = ("adarank", "measure-svm", "oblivious-boosting")
 
 
-def arguments(files: list[str], ranker: str) -> argparse.Namespace:
+def arguments(files: list[str], ranker: str) -> pipeline.Arguments:
     """The pipeline's arguments at their defaults."""
-    parser = argparse.ArgumentParser()
-    pipeline.configure(parser)
     documents, queries, qrels = files
-    return parser.parse_args(
-        ["--documents", documents, "--queries", queries, "--qrels", qrels, "--ranker", ranker, "--out", "-"]
-    )
+    return pipeline.Arguments(documents=documents, queries=queries, qrels=qrels, ranker=ranker, out="-")
 
 
 def collection(name: str, rankers: list[str], left_out: list[str]) -> None:
@@ -64,7 +59,8 @@ def collection(name: str, rankers: list[str], left_out: list[str]) -> None:
         print(f"| MAP at defaults | {' | '.join(FUNCTIONS)} |\n| --- |{' --- |' * len(FUNCTIONS)}")
         for analyser, row in zip(index.analysers, base):
             print(f"| {analyser} | {' | '.join(f'{value:.4f}' for value in row)} |", flush=True)
-        parts = query_folds(len(queries), args.splits, random_state=args.seed)
+        of_column = {column: family for family in FAMILIES for column in _NAMES[family](index)}
+        parts = query_folds(len(queries), args.cv, random_state=args.seed)
         tuned, *_ = pipeline._baselines(index, queries, qrels, parts, args)
         bm25, best = tuned["bm25"], tuned["best-base"]
         print(f"\n| {name} | MAP | against tuned BM25 | p (paired t) | against best base | p |\n|{' --- |' * 6}")
@@ -82,15 +78,16 @@ def collection(name: str, rankers: list[str], left_out: list[str]) -> None:
                 raise ValueError(f"{name}: {len(queries) - data.n_queries} queries find nothing; folds would differ")
             plain = np.array([not column.endswith(".scaled") for column in data.feature_names or []])
             for ranker in rankers:
-                learner = pipeline._Learner(arguments(files, ranker), pipeline.SETTINGS.get(ranker, [{}]))
+                own_args = arguments(files, ranker)
                 own = plain if ranker in pipeline.BINNED else np.ones(len(plain), dtype=bool)
 
-                def train(kept: np.ndarray, learner: Any = learner, data: Any = data) -> Any:
-                    return learner.cross_validate(take_columns(data, np.flatnonzero(kept)), parts)[0]
+                def train(kept: np.ndarray, own_args: pipeline.Arguments = own_args, data: Any = data) -> Any:
+                    columns = take_columns(data, np.flatnonzero(kept))
+                    return pipeline._cross_validated(own_args, pipeline._candidates(own_args), columns, parts)[0]
 
                 report(f"{ranker}{suffix}", train(own))
                 if ranker in left_out and not suffix:
-                    names = [pipeline._family_of(column, index) for column in data.feature_names or []]
+                    names = [of_column[column.removesuffix(".scaled")] for column in data.feature_names or []]
                     for family in families:
                         kept = own & np.array([each != family for each in names])
                         if not np.array_equal(kept, own):
