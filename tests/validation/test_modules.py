@@ -18,6 +18,8 @@ NAMES = sorted(path.stem for path in (harness.RESULTS.parent).glob("*.py") if pa
 def test_a_validation_runs_with_few_replications(name):
     module = import_module(f"validation.{name}")
     rows = module.run(8, 0)
+    if not rows and harness.collections() is None:
+        pytest.skip("draws from real collections alone; set TRUERANK_DATA to their folder")
     assert len(rows) > 0
     assert module.PROMISE.endswith(".")
     assert all(row.met is None for row in rows), "few replications never meet a bar"
