@@ -87,7 +87,7 @@ def commands() -> list[Command]:
         Command("trec-eval", ["trec-eval", "-q", "qrels.txt", "a.run", "b.run"], []),
         Command("power", ["power", "--qrels", "qrels.txt", "a.run", "b.run", "--effect", "0.05", "--json"], []),
         Command("depth", ["depth", "a.run", "b.run", "--qrels", "qrels.txt", "--json"], []),
-        Command("reproduce", ["reproduce", "record.json"], []),
+        Command("reproduce", ["reproduce", "record.json"], [], code=1),  # the record has no figures
         Command("clicks", ["clicks", "interleave", "a.run", "b.run", "-o", "out.jsonl"], ["out.jsonl"]),
         Command("judge", ["judge", "plan", "a.run", "b.run", "--budget", "200", "-o", "out.csv", "--page", "out.html",
                            "--replace"], ["out.csv", "out.html"]),
