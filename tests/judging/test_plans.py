@@ -135,7 +135,7 @@ def test_a_damaged_file_is_refused_with_its_line(text, words, tmp_path):
         ({"budget": 9}, "below two judgements a topic"),
         ({"budget": float("nan")}, "budget must be a number"),
         ({"pairs": "some"}, "pairs must be"),
-        ({"pairs": [("run0", "other")]}, "'other' is none of the runs"),
+        ({"pairs": [("run0", "other")]}, "'other' is not one of the runs"),
         ({"pairs": []}, "pairs is empty"),
         ({"measure": "DCG@5 P@5"}, "one measure, got 2"),
         ({"human": "open"}, "have no grade"),

@@ -126,7 +126,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         index = np.minimum(np.searchsorted(names, labels), len(names) - 1)
         if (names[index] != labels).any():
             raise InvalidInputError(
-                f"y holds {labels[names[index] != labels][0]!r}, which is none of the classes", argument="y"
+                f"y holds {labels[names[index] != labels][0]!r}, which is not one of the classes", argument="y"
             )
         weight = as_weight(sample_weight, len(values))
         if weight is not None and not weight.all():

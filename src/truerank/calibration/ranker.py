@@ -54,8 +54,8 @@ class CalibratedRanker(Ranker):
     method : str or Calibrator, default "pool"
         "pool" is an average of calibrators with weights from their cross-validated log losses.
     cv : int or "prefit", default 5
-        Folds of queries (at most one a query; a single query is split by rows). "prefit" uses a fitted ranker. The data
-        must then be queries that did not train it.
+        Folds of queries (at most the number of queries; a single one is split by rows). "prefit" uses a fitted ranker.
+        The data must then be queries that did not train it.
     rel : float, default 1
         Lowest relevant grade.
     query_statistics : bool, default False
@@ -218,7 +218,7 @@ class CalibratedRanker(Ranker):
 
         Parameters
         ----------
-        X : array (n, p), RankingData, or ClusterRankingData (the result is then a list with an array a partition)
+        X : array (n, p), RankingData, or ClusterRankingData (the result is then a list of arrays by partition)
         qid : array (n,), optional
             Required with `query_statistics` if the rows are of several queries.
         """

@@ -67,7 +67,7 @@ class Arguments(options.Bad, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Train, or classify, or both. A line a document: {"id", "labels", "probabilities"}; a summary on stderr."""
+    """Train, or classify, or both. Prints by document {"id", "labels", "probabilities"}; a summary on stderr."""
     if args.train is None and args.data is None:
         raise common.UsageError("give DATA to classify, or --train FILE to learn from, or both")
     if args.separator == "":

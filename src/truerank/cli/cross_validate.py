@@ -77,7 +77,9 @@ def run(args: Arguments) -> int:
     place = Path(args.folds)
     if args.against or args.curve or args.seeds:
         if args.curve and not place.is_file():
-            raise common.UsageError(f"--curve divides the queries of one file, and {args.folds} is none")
+            raise common.UsageError(
+                f"--curve divides the queries of one file, and {args.folds} is a folder or a pattern"
+            )
         return _curve(args, settings) if args.curve else _compared(args, settings)
     candidates, seed = _candidates(args, settings)
     if len(candidates) == 1:
@@ -123,7 +125,7 @@ def run(args: Arguments) -> int:
 
 
 def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, float], averaged: dict[str, float]) -> int:
-    """Print a row a fold, and the means over the folds; those with ties averaged where they are others."""
+    """Print a row for each fold, and the means over the folds; those with ties averaged where they differ."""
     if args.json:
         common.print_report(args, {"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
                            "mean_ties_averaged": averaged})  # fmt: skip

@@ -22,7 +22,7 @@ class Arguments(options.Judged, options.Seed, options.Json):
         "depths (default: 5 10 20 50 100 200 500 1000 below the full depth)", "N …", type=positive
     )
     cost: float = option("cost of a reranked document", "C", default=1.0)
-    fixed_cost: float = option("cost of a query that is reranked, besides its documents", "C", default=0.0)
+    fixed_cost: float = option("cost of a query that is reranked, apart from its documents", "C", default=0.0)
     measured_costs: list[str] = option("measured cost of a query at each depth", "DEPTH=C …")
     convention: options.Convention = options.convention("trec")
     RULES = (refuse("depths", "measured_costs", "are those of --measured-costs"),)

@@ -98,7 +98,7 @@ class Baseline(Options):
 
 class Collapse(Options):
     collapse: str | None = option(
-        "make documents of chunks: what stands before SEP, or the group of a regular expression", "SEP"
+        "make documents of chunks: the text before SEP, or the group of a regular expression", "SEP"
     )
 
 

@@ -41,7 +41,7 @@ def simulate(
         * position: θ_k r, independently at each position;
         * trust: θ_k (ε⁺_k r + ε⁻_k (1 - r)), with ε⁺_k = 1 - (k + 1)/100 and ε⁻_k = 0.65/k (Agarwal et al. 2019);
         * cascade: users read from the top, click with probability r, and stop at the first click. Without a click, they
-          go on from k to k + 1 with probability θ_{k+1}/θ_k.
+          continue from k to k + 1 with probability θ_{k+1}/θ_k.
     impressions, depth : int, default=100_000, 10
         Number and length of the lists. Each has a query and a ranker drawn uniformly.
     examination : array (depth,) of θ_k, at most 1 and not rising, default=1/k

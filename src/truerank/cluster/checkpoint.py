@@ -172,7 +172,7 @@ def name_of_fit(ranker: Any, data: Any, valid: Any) -> dict[str, str]:
         "truerank version": __version__,
         "rankers": content_digest(type(ranker)),
         "settings": content_digest(settings),
-        "model that the fit goes on from": content_digest(begun),
+        "model that the fit continues": content_digest(begun),
         "training data": content_digest(data.statistics(_digest, merge=beside)),
         "validation data": content_digest(None if valid is None else valid.statistics(_digest, merge=beside)),
     }

@@ -183,7 +183,7 @@ CALLBACKS = {
 # Arguments of `fit` -> what to do instead.
 INSTEAD_IN_FIT = by_name(
     {
-        "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit": (
+        "trees can continue a model (ObliviousBoosting); rankers with warm_start begin at their last fit": (
             "init_model xgb_model"
         ),
         "it does not weigh single rows; weigh queries with query_weight": "sample_weight",

@@ -12,7 +12,7 @@ INPUTS = {
     "float32": "float32 numbers", "float64": "float64 numbers", "decimal": "decimal texts",
     "close": "float64 numbers too close for float32",
 }  # fmt: skip
-"""Kinds of numbers that columns hold: which float64 numbers a float32 number can come from."""
+"""Kinds of numbers that columns hold: which float64 numbers round to a float32 number."""
 _SAMPLE, _LONG = 4096, 256  # rows, and numbers without a short text
 _SORTED = 65_536  # numbers, or 1,024 rows of them
 _MERGED = 0.01  # share of a column's different values; rounding merges fewer of values that fill a range

@@ -79,7 +79,7 @@ def fitted_to(width: int | None) -> Iterator[None]:
 
 
 def wrapped(text: str) -> str:
-    r"""Break lines that are wider than the output; a command goes on after a backslash, so that it can be pasted.
+    r"""Break lines that are wider than the output; a command continues after a backslash, so that it can be pasted.
 
     >>> with fitted_to(24):
     ...     print(wrapped("next: truerank report old.run new.run latent.run"))

@@ -6,7 +6,7 @@ A model keeps the 4,096 smallest digests of each kind: of more training queries,
 documents.
 
 With fewer than five columns, equal rows of different queries are common (a constant column, two flags). A query has a
-digest of its rows there only if its columns have at least eight values besides the first of each.
+digest of its rows there only if its columns have at least eight values apart from the first of each.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     A query whose documents changed is recognised by its rows: at least four of its distinct rows have a hash at most
     the sketch's largest, and at least half of these belong to one training query. Rows of models with fewer than five
     columns are not used, because equal rows are then common. Such a model recognises an unchanged query if its columns
-    have at least eight distinct values besides the first of each: three columns of four rows have up to nine.
+    have at least eight distinct values apart from the first of each: three columns of four rows have up to nine.
 
     A row with a changed value is not recognised.
 

@@ -220,7 +220,7 @@ class Experiment:
     def _checked_baseline(self, baseline: str | None) -> str:
         names = list(self._given[0].per_query if self._given else self.judged)
         if baseline is not None and baseline not in names:
-            raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}", argument="baseline")
+            raise InvalidInputError(f"baseline {baseline!r} is not one of {', '.join(names)}", argument="baseline")
         self.states_baseline = baseline is not None
         return names[0] if baseline is None else baseline
 

@@ -1,7 +1,7 @@
 """The rules about evidence: each returns remarks, of which some forbid a verdict.
 
 `truerank.data.remarks` has the codes, and `truerank.data.checkup` finds what is in rows and scores. The rules choose
-what a command or function that reads the data must tell, because it changes the figures.
+what a command or function that reads the data must print, because it changes the figures.
 """
 
 from __future__ import annotations

@@ -342,7 +342,7 @@ def compare_learners(
 
     names = list(fold_means)
     if baseline is not None and baseline not in names:
-        raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}", argument="baseline")
+        raise InvalidInputError(f"baseline {baseline!r} is not one of {', '.join(names)}", argument="baseline")
     if len(names) < 2:
         raise InvalidInputError(f"a comparison needs at least two learners, got {len(names)}")
     chosen = list(combinations(names, 2)) if baseline is None else [(a, baseline) for a in names if a != baseline]

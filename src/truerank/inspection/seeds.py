@@ -75,7 +75,7 @@ class ComparedLearners(Result):
 
     @property
     def baseline(self) -> str | None:
-        """The learner that all others are compared with."""
+        """The learner with which all others are compared."""
         against = {pair.b for pair in self.pairs}
         return against.pop() if len(against) == 1 else None
 

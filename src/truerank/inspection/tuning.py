@@ -77,7 +77,7 @@ class Tuning:
     """The result of `tune`.
 
     `best_value` is the mean over the folds' held-out queries. This value is too optimistic, since it was maximised:
-    evaluate the ranker on other queries. A trial is `{"number", "params", "values" (one a fold), "mean", "rounds",
+    evaluate the ranker on other queries. A trial is `{"number", "params", "values" (by fold), "mean", "rounds",
     "error"}`.
     """
 

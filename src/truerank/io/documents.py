@@ -154,7 +154,7 @@ def read_documents(
 
 
 def read_queries(source: object, *, field: str | None = None) -> list[Document]:
-    """Read the queries of a file in its order; `text["text"]` is the text to search for.
+    """Read the queries of a file in its order; `text["text"]` is the text of the search.
 
     Parameters
     ----------

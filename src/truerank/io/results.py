@@ -25,7 +25,7 @@ from truerank.io.lists import as_lists
 from truerank.io.streams import Source
 from truerank.io.trec import Qrels, Run, as_run, read_run, run_name
 
-_COLLAPSE = Remedy('to make a document of what stands before a "#", if results are chunks', collapse="#")
+_COLLAPSE = Remedy('to make a document of the text before a "#", if results are chunks', collapse="#")
 ResultLists = dict[str, list[tuple[str, float]]]
 """Ids and scores of each query's results, best first."""
 
@@ -160,7 +160,7 @@ def collapsed(lists: ResultLists, how: str | Mapping[str, str] | Callable[[str],
     ----------
     lists : dict of query to list of (id, score)
     how : str, mapping or function
-        A separator ("#": the document is what stands before the last one), a regular expression with one group (the
+        A separator ("#": the document is the text before the last one), a regular expression with one group (the
         document), a mapping of chunk to document, or a function. An id that does not match is a document.
 
     Examples

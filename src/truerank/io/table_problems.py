@@ -98,7 +98,7 @@ def _plain(name: str) -> str:
 
 
 def role_of(name: str, texts: Sequence[str], query: Sequence[Any], grade: Sequence[Any] | None) -> str | None:
-    """Return what a text column is in place of a feature: "document", or "other" for what is to be left out.
+    """Return what a text column is in place of a feature: "document", or "other" for columns that are left out.
 
     "other" is the text of the query, the grade in words, a date, or a person; None is none of these.
 

@@ -45,9 +45,9 @@ def topic_texts(topics: list[str], name: str) -> tuple[np.ndarray, dict[str, str
 
 
 def write_topics(target: object, query_ids: Iterable[str], texts: Mapping[str, str], who: str) -> dict[str, str]:
-    """Return the word of each query id in a TREC file; write the texts of ids to `topics.tsv` beside the file.
+    """Return the word of each query id in a TREC file; write the texts of ids to `topics.tsv` in its folder.
 
-    InvalidInputError: a text without a file beside which it can be written, and other texts of the same ids there.
+    InvalidInputError: a text without a folder for `topics.tsv`, and other texts of the same ids there.
     """
     words = {query: query if is_word(query) and not _MADE.fullmatch(query) else topic_id(query) for query in query_ids}
     lines = {word: texts.get(query, query) for query, word in words.items() if word != query or query in texts}
@@ -57,8 +57,8 @@ def write_topics(target: object, query_ids: Iterable[str], texts: Mapping[str, s
         if not (needed := [query for query, word in words.items() if word != query]):
             return words
         raise InvalidInputError(
-            f"{who}: query {needed[0]!r:.80} is not one word, and TREC text needs words. Write to a file, beside which "
-            f"{TOPICS} has the texts, or to a table (.csv, .parquet, .jsonl)"
+            f"{who}: query {needed[0]!r:.80} is not one word, and TREC text needs words. Write to a file, so that "
+            f"{TOPICS} in its folder has the texts, or to a table (.csv, .parquet, .jsonl)"
         )
     path = Path(target).parent / TOPICS
     known = _read(path) if path.is_file() else {}

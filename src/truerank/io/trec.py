@@ -105,7 +105,7 @@ class Qrels(_Lists):
     """Judged documents by topic: `query_ids` (m,), `offsets` (m + 1,), `ids`, and `doc_ids` (n,), as in `Run`.
 
     `grades` are float64 (n,). A negative grade marks a document that was pooled but not judged. Measures treat it as
-    unjudged. `texts` has the texts of topics whose ids are others, if they are known.
+    unjudged. `texts` has the texts of topics whose ids differ from their texts, if they are known.
     """
 
     __slots__ = ("grades", "texts")
@@ -124,7 +124,7 @@ class Qrels(_Lists):
     def to_dict(self) -> dict[str, dict[str, int]]:
         """Return `{topic: {docno: grade}}`, the form of pytrec_eval; grades must be whole numbers."""
         if (self.grades != np.floor(self.grades)).any():
-            raise InvalidInputError("to_dict: pytrec_eval requires whole grades, but these qrels have others")
+            raise InvalidInputError("to_dict: pytrec_eval requires whole grades, but these qrels have fractions")
         return self.by_topic(np.array([int(grade) for grade in self.grades], dtype=object))
 
     def __repr__(self) -> str:

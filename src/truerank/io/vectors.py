@@ -4,7 +4,7 @@
     docs.npy.ids     n lines, an id in each
 
 A .npy or .safetensors file is mapped into memory, so that only the parts in use are read. A list column of a Parquet or
-Arrow file, beside a column of ids, is read as float32.
+Arrow file, with a column of ids, is read as float32.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def pool_bias(
     measure, convention
         A mean over topics, by default AP with the convention "trec".
     depth : int, default 100
-        Of the pool: a document is unique to a group if no run of another group ranks it so high. Only the runs at hand
+        Of the pool: a document is unique to a group if no run of another group ranks it so high. Only the given runs
         are known, so that a document may count as unique which a missing run also had: losses are then too large.
 
     Raises

@@ -144,7 +144,7 @@ class Frame:
 
     def _of(self, run: str) -> np.ndarray:
         if run not in self.runs:
-            raise InvalidInputError(f"{run!r} is none of the runs: {', '.join(self.runs[:20])}", code="unknown-run")
+            raise InvalidInputError(f"{run!r} is not one of the runs: {', '.join(self.runs[:20])}", code="unknown-run")
         return np.asarray(self.weights[self.runs.index(run)].toarray()[0])
 
     def mean_square(self, pairs: str | Sequence[tuple[str, str]] | None) -> np.ndarray:

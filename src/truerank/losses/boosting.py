@@ -14,7 +14,7 @@ With s the scores of a query, y its grades and ρ_ij = 1 / (1 + exp(σ (s_i - s_
     yetirank           Σ_{y_i > y_j} w_ij log(1 + exp(-(s_i - s_j))), w_ij the mean over random rankings of
                        decay^place · (y_i - y_j) if i and j are neighbours in it
     softmax            -Σ_i t_i log(exp(s_i) / Σ_j exp(s_j)), t = softmax(y)
-    xe-ndcg            the same with t in proportion to 2^y - γ, γ uniform in [0, 1) anew for each tree
+    xe-ndcg            the same with t in proportion to 2^y - γ, γ uniform in [0, 1), drawn for each tree
     ips-lambdarank     Σ_i y_i Σ_j of the same terms, for relevances estimated from clicks; see `lambda_rank`
     unbiased-lambdarank  lambdarank, each pair divided by the propensities of its positions; see `position_bias`
 

@@ -47,7 +47,7 @@ class Softmax(ByQuery):
 class CrossEntropyNDCG(Softmax):
     """Targets in proportion to `2^grade - γ`, γ uniform in [0, 1): XE-NDCG, a convex bound of nDCG.
 
-    Each tree draws γ anew for every document. Linear rankers use the mean of γ, 1/2. If all grades of a query are
+    Each tree draws a new γ for every document. Linear rankers use the mean of γ, 1/2. If all grades of a query are
     equal, the derivatives are 0. Unlike in the paper, the second derivative is the exact diagonal, P (1 - P).
     """
 

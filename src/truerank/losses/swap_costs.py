@@ -1,6 +1,6 @@
 """Closed forms of the change of a measure if two documents of a query swap.
 
-`Measure.swap_deltas` computes a measure anew for every swap, O(n³ log n) for a query. If the rank form is known, sums
+`Measure.swap_deltas` computes a measure again for every swap, O(n³ log n) for a query. If the rank form is known, sums
 over the ranking give the change in O(1) for a pair. For documents at the places a < b (from 0) of relevance r:
 
     SUM        (gain_a - gain_b) (w_b - w_a) / norm

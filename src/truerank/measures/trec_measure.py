@@ -121,7 +121,7 @@ def _counts(judgements: Judgements) -> list[list[int]]:
         whole = grades.astype(np.int64)
         if not np.array_equal(whole, grades):
             raise InvalidInputError(
-                "measures of trec_eval require whole grades, but these judgements have others", code="grade"
+                "measures of trec_eval require whole grades, but these judgements have fractions", code="grade"
             )
         counts.append(np.bincount(whole[whole >= 0]).tolist())
     return counts

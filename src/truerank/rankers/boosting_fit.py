@@ -162,7 +162,7 @@ class BoostingFit:
             )
         if sparse and self.leaves.needs_scaling:  # a model's that the fit goes on from
             raise InvalidInputError(
-                f"X is sparse, and the model to go on from has {self.leaves.name} leaves, which need a dense matrix; "
+                f"X is sparse, and the model to continue has {self.leaves.name} leaves, which need a dense matrix; "
                 "call X.toarray()",
                 code="sparse",
             )
@@ -257,7 +257,7 @@ def objective_of(ranker: Any, measure: Any, data: RowSource, continued: str) -> 
         if continued:
             raise InvalidInputError(
                 f"{continued}: unbiased-lambdarank learns its propensities from tree to tree and cannot be continued; "
-                "start anew",
+                "start a new fit",
                 code="continued",
             )
     return objective

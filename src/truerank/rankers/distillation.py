@@ -43,7 +43,7 @@ def distil(data: RankingData, teacher: Any, student: Any = None, *, eval_set: Ra
     Notes
     -----
     Whether the student is good enough is a question to human labels: `compare(judged, {"teacher": scores, "student":
-    student}, margin=0.01)` tells whether it is not worse by more than the margin.
+    student}, margin=0.01)` tests whether it is not worse by more than the margin.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Fitted boosted trees: the arrays as attributes of the ranker, scores, the model file, and trees to continue from."""
+"""Fitted boosted trees: the arrays as attributes of the ranker, scores, the model file, and continued training."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
             if value != before[name]:
                 raise InvalidInputError(
                     f"warm_start: {name} was {before[name]} and is {value}; a fit can only be continued with the "
-                    "same parameters. Set warm_start=False to start anew",
+                    "same parameters. Set warm_start=False to start a new fit",
                     code="other-parameters",
                 )
     if ranker.tree_features_.shape[1] != ranker.depth:
@@ -72,7 +72,7 @@ def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_
     if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, ranker.feature_mean_)):
         raise InvalidInputError(
             "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be "
-            "continued with the same rows. Set warm_start=False to start anew",
+            "continued with the same rows. Set warm_start=False to start a new fit",
             code="other-rows",
         )
 

@@ -161,7 +161,7 @@ class ObliviousBoosting(FittedTrees):
 
     *The training objective* falls with every tree if every tree sees all rows and nothing is `monotone`: at any
     `learning_rate` below 2 if the hessians bound the second derivatives of the whole (Σ h u² >= uᵀ∇²u for every u), as
-    for squared error, and below 1 for softmax, xe-ndcg and pairwise-logistic. lambdarank and yetirank weigh pairs anew
+    for squared error, and below 1 for softmax, xe-ndcg and pairwise-logistic. lambdarank and yetirank weigh pairs again
     for each tree. Training that diverges stops.
 
     *Rows*: their order changes the model by rounding only. Sparse rows (CSR) give the trees of dense rows; polynomial
@@ -178,8 +178,8 @@ class ObliviousBoosting(FittedTrees):
     on coefficients of features that are standardised over all rows.
 
     *Cost*: binning O(n p log borders) once; for each tree about 0.5 ns a value for the first level and at most half of
-    that for each further one, plus 2^depth · p · bins for the search. Fuzzy leaves add O(2^depth n). Memory: one byte a
-    value, 30 bytes a row, 2^(depth - 1) · p KB of histograms.
+    that for each further one, plus 2^depth · p · bins for the search. Fuzzy leaves add O(2^depth n). Memory:
+    1 byte for each value, 30 bytes for each row, and 2^(depth - 1) · p KB of histograms.
 
     References
     ----------

@@ -42,7 +42,7 @@ class RunFusion(BaseEstimator):
 
     A row is a document that some run retrieved for a topic, and its columns are features of the runs
     (`truerank.features.run_features`). Use it instead of reciprocal rank fusion if some topics are judged;
-    `cross_validate_fusion` tells whether they are enough.
+    `cross_validate_fusion` tests whether they are enough.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class RunFusion(BaseEstimator):
         if not (grades[rows] > 0).any():
             raise InvalidInputError(
                 f"none of the {len(rows)} documents that the runs have in their first {self.depth} ranks is relevant; "
-                "there is nothing to learn from: check that runs and qrels name documents alike, or raise depth",
+                "there is nothing to learn from: check that runs and qrels use the same document ids, or raise depth",
                 code="nothing-relevant",
             )
         self._prepare(pool)

@@ -19,9 +19,9 @@ def judging_page(
     """Return an HTML page on which a person grades the drawn documents and saves the plan as the file `name`.
 
     The page shows one document at a time, below its query and the number of documents that are left. Keys 0 to 9 give
-    the grade and go on, arrows go back and forth, U takes the last grade back. `texts` by document and `queries` by
-    topic are shown, else their ids, and `meanings` by grade beside the buttons. The browser keeps the grades until they
-    are saved. The page shows neither probabilities nor runs.
+    the grade and show the next document, arrows go back and forth, U takes the last grade back. `texts` by document and
+    `queries` by topic are shown, else their ids, and `meanings` by grade next to the buttons. The browser keeps grades
+    until they are saved. The page shows neither probabilities nor runs.
     """
     rows, cells, body = plan.rows(), plan.cells(), list[str]()
     for number, row in sorted(enumerate(rows), key=lambda one: one[1][0]):
@@ -40,7 +40,7 @@ def judging_page(
     assets = resources.files("truerank.report") / "assets"
     css, script = ((assets / file).read_text(encoding="utf-8") for file in ("page.css", "judging.js"))
     what = f"Grade each document from {scale[0]} to {scale[1]}, the most relevant, then save {name}."
-    keys = "Keys: a digit grades and goes on, ← and → move, U takes the last grade back."
+    keys = "Keys: a digit grades and shows the next document, ← and → move, U takes the last grade back."
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{policy(script)}'
         '<meta name="viewport" content="width=device-width">'

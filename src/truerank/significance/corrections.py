@@ -133,7 +133,7 @@ def step_down_max_t(
     is at least |T_(j)|, and at least p_(j-1).
 
     Scales of single hypotheses do not hold the level: almost identical rankers have few, skewed nonzero differences.
-    With one scale, a hypothesis with small differences is not found beside others with large ones; see
+    With one scale, a hypothesis with small differences is not found together with large ones; see
     `divided_step_down`. The test is exact for symmetric differences. With 50 topics and strongly skewed differences,
     the error of the whole family is up to 6 % (`python -m validation max_t`). Cost: O(B n h) time, 256 numbers a
     hypothesis.
@@ -166,7 +166,7 @@ def divided_step_down(
 
     p_adjusted = min(1, 1.25 p_max-T, 5 p_Holm), with p_Holm Holm's correction of each hypothesis's own randomisation p
     by the same signs. At level 0.05, max-T rejects at 0.04 and Holm at 0.01, so the error of the family is at most the
-    sum where each part keeps its level. max-T alone does not find a small, steady difference beside large ones, and
+    sum where each part keeps its level. max-T alone does not find a small, steady difference among large ones, and
     Holm does. For 28 pairs on resampled collections the measured error is 4 to 6 % (`python -m validation families`).
 
     Holm's part reads 1 instead of the own p of the other hypotheses (`small_and_steady`). Their own tests err far more

@@ -72,7 +72,7 @@ class GateLine(NamedTuple):
 class Floor(NamedTuple):
     """A bound on one system's mean: `bound` is its least value, or with `most` its largest.
 
-    `values` (m,) are NaN for queries that the mean is not of. Those of a largest mean are losses of 0 or 1.
+    `values` (m,) are NaN for queries that the mean leaves out. Those of a largest mean are losses of 0 or 1.
     """
 
     name: str

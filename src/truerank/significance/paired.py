@@ -100,7 +100,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
 
 
 def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return signs and doubled mean ranks (integers) of the nonzero differences; values that round alike are tied."""
+    """Return signs and doubled mean ranks (integers) of the nonzero differences; ties are found after rounding."""
     size = np.abs(difference)
     order = np.argsort(size, kind="stable")
     tied = np.cumsum(np.diff(size[order], prepend=0.0) > TIED * size.max(initial=0.0))

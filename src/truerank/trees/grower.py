@@ -214,7 +214,7 @@ class HistogramSearch(LevelSearch):
 
     def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the slot of each feature, int64 (p,), eight in a block, and how many codes of each slot are in use
-        besides that of missing values, int64 (8 blocks,); blocks without the latter keep no histograms.
+        apart from that of missing values, int64 (8 blocks,); blocks without the latter keep no histograms.
         """
         slots = column_slots(self.n_bins)
         used = np.zeros(-(-len(slots) // BLOCK) * BLOCK, dtype=np.int64)

@@ -71,7 +71,7 @@ class Row(NamedTuple):
 class Ratings:
     """Grades of documents for queries: one row for each grade that a judge gave to a document.
 
-    `texts` has the texts of queries whose ids are others, `judges` is None if no judge is named, and `left_out` counts
+    `texts` has the texts of queries with other ids, `judges` is None if no judge is named, and `left_out` counts
     what has no grade, by reason. `name` is the file and `format` what it was read as.
     """
 
@@ -248,7 +248,7 @@ def of_cells(cells: Sequence[object], name: str, scale: Mapping[str, float | Non
 
 
 class _Scale:
-    """The number of a grade, None if it is none, or the text that is neither."""
+    """The number of a grade, None if there is no grade, or the text if it is not a number."""
 
     def __init__(self, grades: Mapping[str, float | None] | None, decimal: str) -> None:
         self.known = {str(word).strip().casefold(): number for word, number in (grades or {}).items()}

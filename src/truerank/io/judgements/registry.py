@@ -64,7 +64,7 @@ def read_ratings(
     Raises
     ------
     DataFileError
-        If the file is none of these, with what it looks like; if it is damaged, with the line; and if grades are words,
+        If the format is unknown, with what it looks like; if it is damaged, with the line; and if grades are words,
         with a proposal for `grades`.
 
     Examples

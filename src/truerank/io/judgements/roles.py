@@ -73,7 +73,7 @@ def lists_documents(key: str, value: str = "grade") -> bool:
 
 
 def other_lists(names: Iterable[str], value: str = "grade") -> set[str]:
-    """Return the keys that list the same documents once more: texts beside ids, answers beside contexts.
+    """Return the keys that list the same documents once more: texts next to ids, answers next to contexts.
 
     >>> sorted(other_lists(["reference_contexts", "reference_context_ids", "response"]))
     ['reference_contexts']
@@ -88,7 +88,7 @@ def other_lists(names: Iterable[str], value: str = "grade") -> set[str]:
 
 
 def lists_of_other_kind(record: Mapping[str, Any], value: str = "grade") -> set[str]:
-    """Return the keys of results beside relevant documents, or with value "score" those of the relevant documents.
+    """Return the keys of results next to relevant documents, or with value "score" those of the relevant documents.
 
     >>> record = {"query": "tv", "relevant": ["d1"], "results": [{"id": "d2", "score": 0.9}]}
     >>> lists_of_other_kind(record), lists_of_other_kind(record, "score")
@@ -101,7 +101,7 @@ def lists_of_other_kind(record: Mapping[str, Any], value: str = "grade") -> set[
 
 
 def roles_of(names: Iterable[str], value: str = "grade", *, like: bool = False) -> dict[str, str]:
-    """Return the names by role; of several names for a role, the most usual one. With `like`, else the only one alike.
+    """Return the names by role; of several, the most usual name. With `like`, else the only similar name.
 
     `value` is "grade" or "score". A query's text is its id if no other column is.
 

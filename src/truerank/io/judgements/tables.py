@@ -92,7 +92,7 @@ def _guarded(text: str) -> str:
 
 
 def is_about(name: str) -> bool:
-    """Return whether a column tells about a row, and is neither a grade nor a feature."""
+    """Return whether a column describes a row, and is neither a grade nor a feature."""
     short = plain(name)
     return not short or short in _ABOUT or name.startswith(("Unnamed:", "__index_level")) or bool(_ENDS.search(short))
 

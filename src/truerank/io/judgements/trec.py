@@ -39,7 +39,7 @@ def _trec_rows(content: Content) -> Iterator[Row]:
 
 
 def _queries_beside(name: str) -> dict[str, str]:
-    """Return the texts in the file beside `qrels.X.tsv` that is called `queries.X.tsv`, as in MS MARCO."""
+    """Return the texts in the folder of `qrels.X.tsv`, in the file `queries.X.tsv`, as in MS MARCO."""
     path = Path(name)
     beside = path.with_name(path.name.replace("qrels", "queries"))
     if beside == path or path.suffix != ".tsv" or not beside.is_file():

@@ -1,0 +1,61 @@
+"""Sentences of pages, docstrings, messages and help: constructions that readers stumble over do not occur."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BANNED = {
+    "a noun for `others`": r"\b(?:have|are) others\b",
+    "`is not one of`": r"\b(?:is|are) none of the\b|\bis none\b(?=\"|$)|\band is none\b",
+    "`one for each row`": r"\b(?:one|a line|a value|an array|a number|a byte|a file|a list) an? "
+    r"(?:row|query|line|feature|partition|round|document|topic|fold|column|system|level|tree|class|value)\b",
+    "`next to` or `apart from`": r"(?<!`)\bbeside\b",
+    "`equal` or `similar`": r"\balike\b|\bmanners\b",
+    "`again`, `given`": r"\banew\b|\bat hand\b|\b(?:is|are) had\b",
+    "`continue`": r"\bgo(?:es)? on\b(?! to)",
+    "`is`, `has` or `is written`": r"\bwhat stands\b|\bstands (?:by|at|in|before|after|above|below)\b",
+    "`print` or `return`": r"\bmust tell\b|\b(?:is|are) told\b|\btells (?:whether|about|how)\b",
+    "the noun itself": r"\bthat which\b|\bthose which\b",
+    "no preposition at the end": r"\b(?:to continue|comes?|come|compared|is not) (?:from|with|of)\.(?:\s|$)",
+    "the general term": r"Beside its peers|What it rests on|can be trusted that|what it is worth|What is odd",
+}
+
+
+def pages() -> list[Path]:
+    found = [path for path in (ROOT / "docs").rglob("*.md") if not {"development", "commands"} & set(path.parts)]
+    return [*sorted(found), ROOT / "README.md"]
+
+
+def texts() -> list[tuple[str, str]]:
+    """Text without code of each page; docstrings and other texts with a blank of each module."""
+    found = [
+        (path.name, re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)) for path in pages()
+    ]
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+                found.append((f"{path.name}:{node.lineno}", node.value))
+    return found
+
+
+def test_no_text_has_a_banned_construction():
+    wrong = [
+        (place, text[max(0, match.start() - 40) : match.end() + 20], instead)
+        for place, text in texts()
+        for instead, pattern in BANNED.items()
+        for match in re.finditer(pattern, text)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "text", ["but these qrels have others", "a list with an array a partition", "the model that the fit goes on from",
+             "'x' is none of the classes", "texts beside ids", "what stands before it"],
+)  # fmt: skip
+def test_the_patterns_find_what_they_are_for(text):
+    assert any(re.search(pattern, text) for pattern in BANNED.values())
