@@ -43,7 +43,7 @@ from truerank.trees.grower import Grower, GrowthRules, TreeStructure
 from truerank.trees.histogram import GradientSizes, pack_gradients
 from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
 from truerank.trees.leaves.polynomial import solve_jointly
-from truerank.trees.rows import Rows, Sample
+from truerank.trees.rows import Sample, TrainingRows
 from truerank.trees.training_columns import Scaling, scan_training_columns
 
 SETS = ("mq2008", "ohsumed", "mslr")
@@ -57,7 +57,7 @@ class SquaredErrorRows:
     """`BoostedRows` for squared error and leaves that the package does not have."""
 
     def __init__(
-        self, y: np.ndarray, rows: Rows, start: float, leaves: FuzzyPolynomials, plan: Plan, workers: Workers
+        self, y: np.ndarray, rows: TrainingRows, start: float, leaves: FuzzyPolynomials, plan: Plan, workers: Workers
     ) -> None:
         self._y, self._rows, self._start, self._leaves, self._workers = y, rows, start, leaves, workers
         self._scores, self.borders = np.full(len(y), start), rows.matrix.borders
@@ -86,12 +86,12 @@ class FuzzyPolynomials:
     needs_sample = True
 
     def __init__(
-        self, fuzzy: FuzzyFitter, scaling: Scaling, share: float, joint: bool, valid: Rows, scores: np.ndarray
+        self, fuzzy: FuzzyFitter, scaling: Scaling, share: float, joint: bool, valid: TrainingRows, scores: np.ndarray
     ):
         self.fuzzy, self.scaling, self.share, self.joint = fuzzy, scaling, share, joint
         self.valid, self.scores = valid, scores
 
-    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
+    def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample) -> np.ndarray:
         """Coefficients (leaves, M); the validation rows' scores are advanced by them."""
         shares, phi = self.shares(tree, rows), self.features(tree, rows)
         g, h = (np.broadcast_to(one, len(phi)) for one in sample.block(0, len(phi)))
@@ -106,11 +106,11 @@ class FuzzyPolynomials:
         self.add(tree, self.valid, RATE * values, self.scores)
         return values
 
-    def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
+    def add(self, tree: TreeStructure, rows: TrainingRows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the tree's value of every row to the scores (n,)."""
         scores += ((self.shares(tree, rows) @ values) * self.features(tree, rows)).sum(axis=1)
 
-    def shares(self, tree: TreeStructure, rows: Rows) -> np.ndarray:
+    def shares(self, tree: TreeStructure, rows: TrainingRows) -> np.ndarray:
         """P(l) of every row (n, leaves)."""
         shares = np.ones((rows.matrix.n_rows, 1))
         for table_of_level, states in zip(self.fuzzy._tables(tree, rows), self.fuzzy._states(tree, rows)):
@@ -118,7 +118,7 @@ class FuzzyPolynomials:
             shares = np.concatenate([shares * (1.0 - right), shares * right], axis=1)
         return shares
 
-    def features(self, tree: TreeStructure, rows: Rows) -> np.ndarray:
+    def features(self, tree: TreeStructure, rows: TrainingRows) -> np.ndarray:
         """φ of every row (n, M): 1 and the tree's different features."""
         z = self.scaling.take(rows.X, np.unique(tree.features).astype(np.int64))
         return np.concatenate([np.ones((1, z.shape[1])), z]).T
@@ -157,7 +157,7 @@ def fuzzy_polynomials(share: float, joint: bool, train: RankingData, valid: Rank
     with Workers(1) as workers:
         p = leaves.swap_probability(train.n_rows)
         fuzzy = FuzzyFitter(0.0, None, columns.places, p, leaves.ties, workers)
-        rows, seen = (Rows(data.X, code_rows(data.X, columns.borders, 1)) for data in (train, valid))
+        rows, seen = (TrainingRows(data.X, code_rows(data.X, columns.borders, 1)) for data in (train, valid))
         assert columns.scaling is not None
         fitter = FuzzyPolynomials(fuzzy, columns.scaling, share, joint, seen, scores)
         boosted = SquaredErrorRows(np.asarray(train.y), rows, start, fitter, plan, workers)

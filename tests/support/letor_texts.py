@@ -7,16 +7,16 @@ import random
 import numpy as np
 
 from truerank.core.errors import DataFileError
-from truerank.io.letor.grammar import LineParser, Rows, check_bytes
+from truerank.io.letor.grammar import LineParser, ParsedRows, check_bytes
 
 
-def python_parser(text: bytes, missing_nan: bool, keep_comments: bool = True) -> Rows:
+def python_parser(text: bytes, missing_nan: bool, keep_comments: bool = True) -> ParsedRows:
     """Rows by the plain parser."""
     check_bytes(text, "f", 1)
     return LineParser("f", missing_nan, keep_comments).parse(text)
 
 
-def compiled_parser(text: bytes, missing_nan: bool, keep_comments: bool = True) -> Rows:
+def compiled_parser(text: bytes, missing_nan: bool, keep_comments: bool = True) -> ParsedRows:
     """Rows by the kernel."""
     from truerank.io.letor.kernel import BlockParser
 

@@ -22,7 +22,7 @@ from truerank.trees.leaves.places import (
     make_shares,
     smoothing_of,
 )
-from truerank.trees.rows import Rows, Sample
+from truerank.trees.rows import Sample, TrainingRows
 
 
 def shares_by_table(train, x, c, p, ties, limit=1000):
@@ -121,7 +121,7 @@ def test_leaf_values_and_scores_are_sums_over_all_leaves(ties):
     X = rng.integers(0, 12, (40, 3)).astype(float)
     g, h, drawn = rng.standard_normal(40), rng.random(40), rng.integers(0, 3, 40)
     borders = [find_borders(np.sort(column), 20) for column in X.T]
-    rows = Rows(X, code_rows(X, borders))
+    rows = TrainingRows(X, code_rows(X, borders))
     places = [make_places(np.sort(column), own, 100) for column, own in zip(X.T, borders)]
     tree = TreeStructure(
         np.array([2, 0, 2], dtype=np.int32), np.array([3, 5, 7], dtype=np.int32), np.zeros(3, dtype=bool),

@@ -21,7 +21,7 @@ from truerank.trees.leaves.polynomial import (
     solve_in_two_rounds,
     solve_jointly,
 )
-from truerank.trees.rows import Rows, Sample
+from truerank.trees.rows import Sample, TrainingRows
 from truerank.trees.training_columns import Scaling, column_scaling
 
 
@@ -41,7 +41,7 @@ def problem(levels, seed=1):
     X = rng.standard_normal((300, 4))
     g, h, drawn = rng.standard_normal(300), rng.random(300), rng.integers(0, 3, 300)
     borders = [find_borders(np.sort(column), 8) for column in X.T]
-    rows = Rows(X, code_rows(X, borders))
+    rows = TrainingRows(X, code_rows(X, borders))
     tree = TreeStructure(
         np.array([k for k, _ in levels], dtype=np.int32), np.array([c for _, c in levels], dtype=np.int32),
         np.zeros(len(levels), dtype=bool), np.zeros(len(levels)), np.zeros(1), np.zeros(1),

@@ -36,7 +36,7 @@ LGBMRanker, XGBRanker, XGBRFRanker = _ranker("lambdarank"), _ranker("lambdarank"
 CatBoostRanker, CatBoost = _ranker("yetirank"), _ranker("mse")
 
 
-class Rows:
+class Dataset:
     """Rows, grades and queries in one object: `Dataset`, `DMatrix` and `Pool`."""
 
     def __init__(
@@ -65,14 +65,14 @@ class Rows:
         self.weights = {"sample_weight": weight, "query_weight": group_weight}
         self.categorical = categorical_feature if cat_features is None else cat_features
 
-    def set_group(self, group: Any) -> Rows:
+    def set_group(self, group: Any) -> Dataset:
         """Set the sizes of consecutive queries."""
         self.group = group
         return self
 
-    def create_valid(self, data: Any, label: Any = None, **settings: Any) -> Rows:
+    def create_valid(self, data: Any, label: Any = None, **settings: Any) -> Dataset:
         """Return validation rows."""
-        return Rows(data, label, **settings)
+        return Dataset(data, label, **settings)
 
     def get_label(self) -> Any:
         """Return the grades."""
@@ -89,7 +89,7 @@ class Rows:
         return found | ({} if self.categorical in (None, "auto") else {"cat_features": self.categorical})
 
 
-Dataset = DMatrix = QuantileDMatrix = Pool = Rows
+DMatrix = QuantileDMatrix = Pool = Dataset
 
 
 def train(

@@ -24,7 +24,7 @@ _WRITERS = {"svg": "vegalite_to_svg", "png": "vegalite_to_png", "pdf": "vegalite
 _BY_SIGN = {"condition": {"test": "datum.value < 0", "value": "page-b"}, "value": "page-a"}
 _BARS = 1500  # above which values by query are an area
 _MOST = 30  # features, pairs or contributions
-Rows = Iterable[tuple[str, float, float | None, float | None]]
+Points = Iterable[tuple[str, float, float | None, float | None]]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def by_query(
     return Chart(drawn | {"height": 220}, label or f"{title} by query, largest first")
 
 
-def intervals(rows: Rows, title: str, label: str, *, zero: bool = False) -> Chart:
+def intervals(rows: Points, title: str, label: str, *, zero: bool = False) -> Chart:
     """Return a point and an interval for each row (name, value, low, high), and a line at 0 on request."""
     names = ("name", "value", "low", "high")
     points = [dict(zip(names, row)) for row in rows]

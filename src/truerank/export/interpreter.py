@@ -16,8 +16,8 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 
-Rows = Any  # None for all rows, or the numbers of those that reach a statement
-Expression = Callable[["Frame", Rows], Any]
+Reached = Any  # None for all rows, or the numbers of those that reach a statement
+Expression = Callable[["Frame", Reached], Any]
 # From loosely to tightly binding; `||` and `&&` evaluate their right side only where it matters.
 _LEVELS: tuple[dict[str, Any], ...] = (
     {"||": None},
@@ -61,16 +61,16 @@ class Frame:
     values: dict[str, Any]
     shared: Mapping[str, Any] = field(default_factory=dict)
 
-    def part(self, value: Any, rows: Rows) -> Any:
+    def part(self, value: Any, rows: Reached) -> Any:
         """Return a value for some rows."""
         varies = isinstance(value, np.ndarray) and not isinstance(value, Constants) and value.ndim
         return value[rows] if varies and rows is not None else value
 
-    def read(self, name: str, rows: Rows) -> Any:
+    def read(self, name: str, rows: Reached) -> Any:
         """Return a variable for some rows."""
         return self.part(self.values[name] if name in self.values else self.shared[name], rows)
 
-    def assign(self, name: str, value: Any, rows: Rows) -> None:
+    def assign(self, name: str, value: Any, rows: Reached) -> None:
         """Give some rows another value."""
         if rows is not None and (name in self.values or np.ndim(value)):
             whole = np.array(np.broadcast_to(self.values.get(name, 0), self.n), dtype=np.asarray(value).dtype)
@@ -315,7 +315,7 @@ class Parser:
         if len(names) != len(arguments) if body else not callable(function):
             raise refusal(f"unknown function {name!r} of {len(arguments)} arguments")
 
-        def run(own: Frame, rows: Rows) -> Any:
+        def run(own: Frame, rows: Reached) -> Any:
             values = [argument(own, rows) for argument in arguments]
             if body is None:
                 return function(*values)
@@ -329,7 +329,7 @@ class Parser:
 def _converted(kind: str, value: Expression) -> Expression:
     """Return a value as a variable of some type holds it."""
 
-    def number(own: Frame, rows: Rows) -> Any:
+    def number(own: Frame, rows: Reached) -> Any:
         found = value(own, rows)
         whole = np.asarray(found).dtype.kind in "ib"
         if found is None or (kind == "int" and not (whole and np.all(np.abs(found) < 2**31))):
@@ -342,14 +342,14 @@ def _converted(kind: str, value: Expression) -> Expression:
 
 
 def _sequence(statements: list[Expression]) -> Expression:
-    def run(own: Frame, rows: Rows) -> None:
+    def run(own: Frame, rows: Reached) -> None:
         for statement in statements:
             statement(own, rows)
 
     return run
 
 
-def _divided(test: Expression, own: Frame, rows: Rows) -> tuple[Any, Any, Any]:
+def _divided(test: Expression, own: Frame, rows: Reached) -> tuple[Any, Any, Any]:
     """Return the rows for which a test holds and does not hold, and the test by row; or whether it holds for all."""
     found = np.asarray(test(own, rows)).astype(bool)
     if found.ndim == 0 or found.all() or not found.any():
@@ -359,7 +359,7 @@ def _divided(test: Expression, own: Frame, rows: Rows) -> tuple[Any, Any, Any]:
 
 
 def _branch(test: Expression, yes: Expression, no: Expression) -> Expression:
-    def run(own: Frame, rows: Rows) -> None:
+    def run(own: Frame, rows: Reached) -> None:
         first, second, found = _divided(test, own, rows)
         if found is not False:
             yes(own, first)
@@ -370,7 +370,7 @@ def _branch(test: Expression, yes: Expression, no: Expression) -> Expression:
 
 
 def _loop(test: Expression, body: Expression) -> Expression:
-    def run(own: Frame, rows: Rows) -> None:
+    def run(own: Frame, rows: Reached) -> None:
         for _ in range(_MOST):
             rows, _, found = _divided(test, own, rows)
             if found is False:
@@ -384,7 +384,7 @@ def _loop(test: Expression, body: Expression) -> Expression:
 def _choice(test: Expression, yes: Expression, no: Expression) -> Expression:
     """Evaluate each side of a choice only for the rows that reach it."""
 
-    def run(own: Frame, rows: Rows) -> Any:
+    def run(own: Frame, rows: Reached) -> Any:
         first, second, found = _divided(test, own, rows)
         if isinstance(found, bool):
             return (yes if found else no)(own, rows)
@@ -397,7 +397,7 @@ def _choice(test: Expression, yes: Expression, no: Expression) -> Expression:
 
 
 def _operation(sign: str, function: Callable[[Any, Any], Any], left: Expression, right: Expression) -> Expression:
-    def run(own: Frame, rows: Rows) -> Any:
+    def run(own: Frame, rows: Reached) -> Any:
         a, b = left(own, rows), right(own, rows)
         if a is None or b is None:
             other = b if a is None else a
@@ -417,7 +417,7 @@ def _place(cells: Any, k: Any) -> Any:
 
 
 def _element(value: Expression, index: Expression) -> Expression:
-    def run(own: Frame, rows: Rows) -> Any:
+    def run(own: Frame, rows: Reached) -> Any:
         array, k = value(own, rows), index(own, rows)
         if isinstance(array, Mapping):
             return array.get(k)
@@ -431,7 +431,7 @@ def _element(value: Expression, index: Expression) -> Expression:
     return run
 
 
-def _store(own: Frame, array: Local, k: Any, value: Any, rows: Rows) -> None:
+def _store(own: Frame, array: Local, k: Any, value: Any, rows: Reached) -> None:
     array.cells[_place(array.cells, k), np.arange(own.n) if rows is None else rows] = value
 
 
@@ -440,7 +440,7 @@ def _member(value: Expression, name: str, arguments: list[Expression] | None) ->
     if name == "get" and arguments is not None and len(arguments) == 1:
         return _element(value, arguments[0])
 
-    def run(own: Frame, rows: Rows) -> Any:
+    def run(own: Frame, rows: Reached) -> Any:
         found: Any
         whole = value(own, rows)
         if isinstance(whole, Mapping):

@@ -13,7 +13,7 @@ from truerank.trees.grower import TreeStructure, leaf_numbers
 
 
 @dataclass
-class Rows:
+class TrainingRows:
     """Rows as values and as codes."""
 
     X: Any = field(repr=False)  # float array (n, p) or CSC matrix

@@ -42,7 +42,7 @@ _SHOWN = 40  # bytes of a bad token that a message shows
 
 
 @dataclass
-class Rows:
+class ParsedRows:
     """Parsed rows in file order."""
 
     grades: np.ndarray  # float64 (n,)
@@ -70,13 +70,13 @@ class Rows:
         """Number of rows n."""
         return len(self.grades)
 
-    def part(self, start: int, stop: int) -> Rows:
+    def part(self, start: int, stop: int) -> ParsedRows:
         """Return the rows `start:stop`."""
         first, last = self.indptr[start], self.indptr[stop]
         inside = [(row - start, name) for row, name in self.pieces if start < row < stop]
         if start < stop:
             inside.insert(0, (0, next(name for row, name in reversed(self.pieces) if row <= start)))
-        return Rows(
+        return ParsedRows(
             self.grades[start:stop],
             self.indptr[start : stop + 1] - first,
             self.indices[first:last],
@@ -87,7 +87,7 @@ class Rows:
         )
 
     @staticmethod
-    def concatenate(parts: list[Rows]) -> Rows:
+    def concatenate(parts: list[ParsedRows]) -> ParsedRows:
         """Join the rows of several blocks; adjacent runs of the same query become one."""
         if len(parts) == 1:
             return parts[0]
@@ -103,7 +103,7 @@ class Rows:
             before += part.n_rows
             entries += len(part.values)
 
-        return Rows(
+        return ParsedRows(
             np.concatenate([part.grades for part in parts]),
             np.concatenate(shifted),
             np.concatenate([part.indices for part in parts]),
@@ -159,7 +159,7 @@ class LineParser:
     keep_comments: bool
     line: int = 1
 
-    def parse(self, text: bytes) -> Rows:
+    def parse(self, text: bytes) -> ParsedRows:
         """Return the rows of the next block of whole lines."""
         grades, counts = array("d"), array("q")
         indices, values = array("i"), array("d")
@@ -191,7 +191,7 @@ class LineParser:
         self.line += text.count(b"\n")
         indptr = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(np.frombuffer(counts, dtype=np.int64) if len(counts) else [], out=indptr[1:])
-        return Rows(
+        return ParsedRows(
             np.array(grades, dtype=np.float64),
             indptr,
             np.array(indices, dtype=np.int32) - np.int32(1),

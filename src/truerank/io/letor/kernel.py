@@ -11,7 +11,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.decimal_kernel import byte, differs, number, usual, whole
-from truerank.io.letor.grammar import INF, MAX_INDEX, LineParser, Rows
+from truerank.io.letor.grammar import INF, MAX_INDEX, LineParser, ParsedRows
 
 _DOCID = np.frombuffer(b"docid", dtype=np.uint8)
 
@@ -24,7 +24,7 @@ class BlockParser(LineParser):
 
     _memory: tuple[np.ndarray, ...] = ()
 
-    def parse(self, text: bytes) -> Rows:
+    def parse(self, text: bytes) -> ParsedRows:
         """Return the rows of the next block of whole lines."""
         ended = text if text.endswith(b"\n") else text + b"\n"
         data = np.frombuffer(ended, dtype=np.uint8)
@@ -60,7 +60,7 @@ class BlockParser(LineParser):
             DocumentIds(data, starts, stops).texts if kept and (starts < stops).any() else None
             for starts, stops, kept in ((spans[2], spans[3], True), (spans[4], spans[5], self.keep_comments))
         )
-        return Rows(grades[:n], indptr[: n + 1], indices[:entries], values[:entries], pieces, doc_ids, comments)
+        return ParsedRows(grades[:n], indptr[: n + 1], indices[:entries], values[:entries], pieces, doc_ids, comments)
 
 
 @kernel

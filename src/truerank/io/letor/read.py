@@ -19,7 +19,7 @@ from truerank.core.layers import is_large
 from truerank.core.types import DTypeLike
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
-from truerank.io.letor.grammar import LineParser, Rows, check_bytes
+from truerank.io.letor.grammar import LineParser, ParsedRows, check_bytes
 from truerank.io.letor.store import DenseStore, SparseStore, check_dtype, query_names
 from truerank.io.streams import Source
 
@@ -119,7 +119,7 @@ def read_letor(
     name = ", ".join(reader.sources)
     if not reader.rows:
         raise DataFileError("the file holds no rows", name)
-    data = _grouped(reader.X.finish(), Rows.concatenate(reader.rows), reader.names)
+    data = _grouped(reader.X.finish(), ParsedRows.concatenate(reader.rows), reader.names)
     if data.n_joined:
         warn(f"{name}: {data.n_joined} queries came in several pieces and were joined")
     if any(reader.spoken.values()):
@@ -184,7 +184,7 @@ def iter_letor(
         )
 
 
-def _whole_queries(parts: Iterator[Rows], block_rows: int) -> Iterator[Rows]:
+def _whole_queries(parts: Iterator[ParsedRows], block_rows: int) -> Iterator[ParsedRows]:
     """Yield blocks of whole queries: as many as have at most `block_rows` rows, or one."""
     held, waiting = [], 0
     for rows in parts:
@@ -193,7 +193,7 @@ def _whole_queries(parts: Iterator[Rows], block_rows: int) -> Iterator[Rows]:
         waiting += rows.n_rows
         if waiting <= block_rows:
             continue
-        whole, start = Rows.concatenate(held), 0
+        whole, start = ParsedRows.concatenate(held), 0
         ends = np.array([row for row, _ in whole.pieces[1:]], dtype=np.int64)
         while whole.n_rows - start > block_rows and (ends > start).any():
             reached = int(np.searchsorted(ends, start + block_rows, side="right"))
@@ -203,7 +203,7 @@ def _whole_queries(parts: Iterator[Rows], block_rows: int) -> Iterator[Rows]:
         held = [whole.part(start, whole.n_rows)]
         waiting = whole.n_rows - start
     if waiting:
-        yield Rows.concatenate(held)
+        yield ParsedRows.concatenate(held)
 
 
 class _Reader:
@@ -227,7 +227,7 @@ class _Reader:
         self._kind: Any = SparseStore if sparse else DenseStore
         self.names: list[str] | None = None
         self.X = self._kind(self._dtype, n_features)
-        self.rows: list[Rows] = []  # without their entries, which X holds
+        self.rows: list[ParsedRows] = []  # without their entries, which X holds
         # By kind of comment line and query: grades of documents without a row, or places of rows, from 1.
         self.spoken: dict[bytes, dict[bytes, Any]] = {b"not retrieved": {}, b"unjudged": {}, b"pooled": {}}
         self._met: set[bytes] = set()  # queries with rows
@@ -249,7 +249,7 @@ class _Reader:
                 self.rows.append(rows)
         self._parsed_before += self._parsed
 
-    def parsed(self, stream: Source) -> Iterator[Rows]:
+    def parsed(self, stream: Source) -> Iterator[ParsedRows]:
         """Yield the rows of a source block by block."""
         parser: Any = LineParser(stream.name, self._missing_nan, self._comments)
         self._parsed, compiled, started = 0, False, False
@@ -400,14 +400,14 @@ class _Reader:
                 f"no rows ({shown}); measures do not count them"
             )
 
-    def _check_width(self, rows: Rows, n_features: int, name: str) -> None:
+    def _check_width(self, rows: ParsedRows, n_features: int, name: str) -> None:
         top = int(rows.indices.max(initial=-1)) + 1
         if top > n_features:
             origin = "the header line names" if self.names is not None else "n_features is"
             line = rows.line_of(int(rows.indices.argmax()))
             raise DataFileError(f"feature {top} found, but {origin} {n_features}", name, line, argument="n_features")
 
-    def block(self, rows: Rows, name: str) -> RankingData:
+    def block(self, rows: ParsedRows, name: str) -> RankingData:
         """Return a block of rows as data with the width of the first block."""
         if self._n_features is not None:
             self._check_width(rows, self._n_features, name)
@@ -418,7 +418,7 @@ class _Reader:
         return self.judged(data) if any(self.spoken.values()) else data
 
 
-def _grouped(X: Any, rows: Rows, feature_names: list[str] | None) -> RankingData:
+def _grouped(X: Any, rows: ParsedRows, feature_names: list[str] | None) -> RankingData:
     """Return rows, and their features X, as data grouped by query."""
     starts, names = zip(*rows.pieces)
     offsets = np.array([*starts, rows.n_rows], dtype=np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy
 from truerank.core.types import DTypeLike
 from truerank.data.grouping import offsets_of
-from truerank.io.letor.grammar import Rows
+from truerank.io.letor.grammar import ParsedRows
 
 # Dense reading of wider data is refused unless the width is given: one damaged index would use all memory.
 MAX_DENSE_WIDTH = 65_536
@@ -39,7 +39,7 @@ class DenseStore:
         self.n_rows = 0
         self._entries = 0  # of blocks that made the matrix wider
 
-    def extend(self, rows: Rows, expected_rows: int, name: str) -> None:
+    def extend(self, rows: ParsedRows, expected_rows: int, name: str) -> None:
         """Append rows."""
         k = rows.n_rows
         top = int(rows.indices.max()) + 1 if len(rows.indices) else 0
@@ -106,7 +106,7 @@ class SparseStore:
         self._counts: list[np.ndarray] = []  # entries of each row
         self.n_rows = self._entries = 0
 
-    def extend(self, rows: Rows, expected_rows: int, name: str) -> None:
+    def extend(self, rows: ParsedRows, expected_rows: int, name: str) -> None:
         """Append rows."""
         if len(rows.indices):
             self.width = max(self.width, int(rows.indices.max()) + 1)
@@ -136,7 +136,7 @@ class SparseStore:
         return sparse.csr_matrix((self._values, self._indices, indptr), shape=shape, copy=False)
 
 
-def _too_large(rows: Rows, name: str) -> DataFileError:
+def _too_large(rows: ParsedRows, name: str) -> DataFileError:
     place = int(np.argmax(np.abs(np.nan_to_num(rows.values))))
     return DataFileError(
         f"value {float(rows.values[place])!r} of feature {rows.indices[place] + 1} is too large for float32; read with "

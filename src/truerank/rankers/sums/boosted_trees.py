@@ -37,7 +37,7 @@ from truerank.trees.categories import CategoryTables
 from truerank.trees.grower import Grower, TreeStructure
 from truerank.trees.histogram import GradientSizes, PackingScales, SampledRows, drawn_rows, pack_rows
 from truerank.trees.linear_start import LinearStart, linear_start_sums
-from truerank.trees.rows import Rows, Sample, draw_rows
+from truerank.trees.rows import Sample, TrainingRows, draw_rows
 from truerank.trees.training_columns import Scaling, TrainingColumns
 
 
@@ -175,7 +175,7 @@ class PartTrees:
         codes = bundle_columns(X, borders) if hasattr(X, "tocsc") else code_rows(X, borders, n_jobs)
         self.fitter = setup.fitter(self.workers)
         # Plain leaves never read the values again. (A view of no rows would keep them all.)
-        self.rows = Rows(X if self.fitter.needs_sample else np.empty((0, X.shape[1]), X.dtype), codes, training)
+        self.rows = TrainingRows(X if self.fitter.needs_sample else np.empty((0, X.shape[1]), X.dtype), codes, training)
         self.light = data.without_features()
         self.weight = data.row_weight
         self.copies = row_copies(part, setup.copy_unit) if training else None

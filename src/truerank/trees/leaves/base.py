@@ -11,7 +11,7 @@ from truerank.core.threads import Workers
 from truerank.core.types import Scorer
 from truerank.trees.ensemble import ConstantPredictor, Ensemble
 from truerank.trees.grower import GrowthRules, TreeStructure
-from truerank.trees.rows import Rows, Sample
+from truerank.trees.rows import Sample, TrainingRows
 from truerank.trees.training_columns import TrainingColumns
 
 
@@ -24,10 +24,10 @@ class LeafFitter(Protocol):
 
     needs_sample: bool  # False: the sums in the tree are enough
 
-    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
+    def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample | None) -> np.ndarray:
         """Return the leaf values of a tree, (2^d,) or (2^d, n_values)."""
 
-    def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
+    def add(self, tree: TreeStructure, rows: TrainingRows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the values of a tree to the scores (n,) of rows."""
 
 

@@ -12,7 +12,7 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.leaves.base import Leaves
-from truerank.trees.rows import Rows, Sample
+from truerank.trees.rows import Sample, TrainingRows
 from truerank.trees.training_columns import TrainingColumns
 
 _EMPTY = 1e-12  # leaves with a smaller hessian have the value 0
@@ -47,13 +47,13 @@ class ConstantFitter:
     def __init__(self, alpha: float, monotone: np.ndarray | None, workers: Workers) -> None:
         self.alpha, self.monotone, self.workers = alpha, monotone, workers
 
-    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None = None) -> np.ndarray:
+    def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample | None = None) -> np.ndarray:
         values = newton_values(tree.gradients, tree.hessians, self.alpha)
         if self.monotone is None:
             return values
         return constrain(values, tree.hessians, tree.features, self.monotone)
 
-    def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
+    def add(self, tree: TreeStructure, rows: TrainingRows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the tree's values to the scores (n,) of coded rows."""
         leaf = rows.leaf_numbers(tree, self.workers)
         self.workers.run(partial(_add_leaf_values, leaf, values, scores), row_blocks(len(scores)))

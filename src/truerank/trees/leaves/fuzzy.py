@@ -28,7 +28,7 @@ from truerank.trees.leaves.places import (
     make_shares,
     smoothing_of,
 )
-from truerank.trees.rows import Rows, Sample
+from truerank.trees.rows import Sample, TrainingRows
 from truerank.trees.training_columns import TrainingColumns
 
 ROWS = 64  # rows whose shares are stored together
@@ -260,11 +260,11 @@ class FuzzyFitter:
         self.places, self.norms, self.ties = places, Norms(p), ties
         self._shares: dict[int, Shares] = {}
 
-    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
+    def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample | None) -> np.ndarray:
         assert sample is not None
         return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
-    def sums(self, tree: TreeStructure, rows: Rows, sample: Sample) -> tuple[np.ndarray]:
+    def sums(self, tree: TreeStructure, rows: TrainingRows, sample: Sample) -> tuple[np.ndarray]:
         """Return ΣP g and ΣP h of each leaf (2, 2^d), which add up over partitions."""
         tables = self._tables(tree, rows)
         states = self._states(tree, rows)
@@ -280,7 +280,7 @@ class FuzzyFitter:
     def values(self, tree: TreeStructure, total: np.ndarray, unit: float) -> np.ndarray:
         return constrain(newton_values(total[0], total[1], self.alpha), total[1], tree.features, self.monotone)
 
-    def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
+    def add(self, tree: TreeStructure, rows: TrainingRows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the tree's value of every row to the scores (n,)."""
         tables = self._tables(tree, rows)
         states = self._states(tree, rows)
@@ -291,7 +291,7 @@ class FuzzyFitter:
 
         self.workers.run(work, row_blocks(rows.matrix.n_rows))
 
-    def _tables(self, tree: TreeStructure, rows: Rows) -> np.ndarray:
+    def _tables(self, tree: TreeStructure, rows: TrainingRows) -> np.ndarray:
         """Return P(right) of every level by state (d, most states of a feature)."""
         levels = []
         for feature, code, side in zip(tree.features.tolist(), tree.codes.tolist(), tree.missing_right.tolist()):
@@ -307,7 +307,7 @@ class FuzzyFitter:
             table[: len(level)] = level
         return tables
 
-    def _states(self, tree: TreeStructure, rows: Rows) -> list[np.ndarray]:
+    def _states(self, tree: TreeStructure, rows: TrainingRows) -> list[np.ndarray]:
         """Return the states (n,) of each level's feature."""
         cache = rows.cache
         for feature in tree.features.tolist():

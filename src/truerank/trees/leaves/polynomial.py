@@ -43,7 +43,7 @@ from truerank.trees.ensemble import Ensemble, pad_tree
 from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.constant import empty_leaves
-from truerank.trees.rows import Rows, Sample
+from truerank.trees.rows import Sample, TrainingRows
 from truerank.trees.training_columns import Scaling, TrainingColumns
 
 _SINGULAR = 1e-10  # eigenvalues below this share of the largest count as zero
@@ -144,11 +144,11 @@ class PolynomialFitter:
                 f"numbers, more than {_MOST_NUMBERS:.2g}; lower degree or depth"
             )
 
-    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
+    def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample | None) -> np.ndarray:
         assert sample is not None
         return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
-    def sums(self, tree: TreeStructure, rows: Rows, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+    def sums(self, tree: TreeStructure, rows: TrainingRows, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
         """Return Σ h x xᵀ, lower triangles (2^d, m, m), and -Σ g x (2^d, m), which add up over partitions."""
         table, _ = self._table(tree)
         leaf = rows.leaf_numbers(tree, self.workers)
@@ -181,7 +181,7 @@ class PolynomialFitter:
         values[:, active] = solve(matrix, right, self.alpha, penalty)
         return values
 
-    def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
+    def add(self, tree: TreeStructure, rows: TrainingRows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the tree's value of every row to the scores (n,)."""
         padded = pad_tree(tree, values, rows.matrix.borders, self.depth)
         single = Ensemble(*(part[None] for part in padded))
