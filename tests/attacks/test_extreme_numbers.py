@@ -89,12 +89,13 @@ def test_an_interrupted_batch_changes_nothing(monkeypatch):
 def test_masked_entries_are_no_values_of_a_classifier():
     X, y, _ = judged()
     masked = np.ma.masked_array(X, mask=X > 0.9)
-    for call in (
-        lambda: CalibratedClassifier(LogisticRegression()).fit(masked, y),
-        lambda: CalibratedClassifier(LogisticRegression()).fit(X, np.ma.masked_array(y, mask=np.arange(40) == 3)),
-        lambda: CalibratedClassifier(LogisticRegression()).fit(X, y).predict_proba(masked),
+    classifier = CalibratedClassifier(LogisticRegression())
+    for argument, call in (
+        ("X", lambda: classifier.fit(masked, y)),
+        ("y", lambda: classifier.fit(X, np.ma.masked_array(y, mask=np.arange(40) == 3))),
+        ("X", lambda: classifier.fit(X, y).predict_proba(masked)),
     ):
-        with pytest.raises(InvalidInputError, match="masked array"):
+        with refused(InvalidInputError, argument=argument):
             call()
 
 

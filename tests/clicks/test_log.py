@@ -85,25 +85,25 @@ def test_rows_may_come_in_any_order():
 @pytest.mark.parametrize(
     ("changes", "reason", "message"),
     [
-        ({"position": [1, 3, 1, 2, 3]}, "gap", "line 3: position 2 of the impression is missing"),
-        ({"position": [1, 2, 1, 1, 2]}, "position twice", "line 5: the impression has two documents at position 1"),
-        ({"position": [1, 2, 0, 1, 2]}, "position", "line 4: the position must be an integer from 1"),
-        ({"position": [1, 1.5, 1, 2, 3]}, "position", "line 3: the position must be an integer"),
-        ({"document": ["a", "b", "b", "c", "b"]}, "document twice", "line 6: the impression shows this document twice"),
-        ({"clicked": [0, 2, 0, 0, 1]}, "clicked", "line 3: clicked must be 0 or 1"),
-        ({"query": ["cat", "cow", "dog", "dog", "dog"]}, "two queries", "line 3: an earlier row .* another query"),
-        ({"ranker": ["x", "z", "y", "y", "y"]}, "two rankers", "line 3: .* interleaved lists"),
+        ({"position": [1, 3, 1, 2, 3]}, "gap", {"code": "gap", "line": 3}),
+        ({"position": [1, 2, 1, 1, 2]}, "position twice", {"code": "position-twice", "line": 5}),
+        ({"position": [1, 2, 0, 1, 2]}, "position", {"code": "position", "line": 4}),
+        ({"position": [1, 1.5, 1, 2, 3]}, "position", {"code": "position", "line": 3}),
+        ({"document": ["a", "b", "b", "c", "b"]}, "document twice", {"code": "document-twice", "line": 6}),
+        ({"clicked": [0, 2, 0, 0, 1]}, "clicked", {"code": "clicked", "line": 3}),
+        ({"query": ["cat", "cow", "dog", "dog", "dog"]}, "two queries", {"code": "two-queries", "line": 3}),
+        ({"ranker": ["x", "z", "y", "y", "y"]}, "two rankers", {"code": "two-rankers", "line": 3}),
         (
             {"document": ["a", None, "b", "c", "a"]},
             "missing id",
-            "line 3: the impression, query or document is missing",
+            {"code": "missing-id", "line": 3},
         ),
     ],
 )
 def test_bad_rows_are_refused_by_line_or_counted(tmp_path, changes, reason, message):
     path = tmp_path / "log.csv"
     frame(**changes).to_csv(path, index=False)
-    with pytest.raises(DataFileError, match=message):
+    with refused(DataFileError, **message):
         read_clicks(path)
     log = read_clicks(path, bad="skip")
     assert log.skipped == {reason: 1}

@@ -204,10 +204,10 @@ def test_what_is_no_number_is_not_made_one(argument, values, what):
 
 @pytest.mark.parametrize(("values", "what"), [(DATES, "dates or durations"), (MASKED, "masked")])
 def test_learners_take_no_dates_and_no_masks(values, what):
-    with pytest.raises(InvalidInputError, match=what):
+    with refused(InvalidInputError, argument="scores"):
         PlattCalibrator().fit(values, [1, 0])
     column = np.ma.reshape(values, (2, 1)) if values is MASKED else np.reshape(values, (2, 1))
-    with pytest.raises(InvalidInputError, match=what):
+    with refused(InvalidInputError, argument="X"):
         SingleFeature().fit(column, [1, 0], qid=[1, 1])
     if values is DATES:
         frame = pd.DataFrame({"age": [1, 2], "day": values})
@@ -217,8 +217,8 @@ def test_learners_take_no_dates_and_no_masks(values, what):
 
 def test_a_masked_id_is_refused():
     ids = np.ma.array([1, 2], mask=[False, True])
-    for names in ({"qid": ids}, {"qid": [1, 1], "doc_ids": ids}):
-        with pytest.raises(InvalidInputError, match="masked"):
+    for argument, names in (("qid", {"qid": ids}), ("doc_ids", {"qid": [1, 1], "doc_ids": ids})):
+        with refused(InvalidInputError, argument=argument):
             RankingData([[1.0], [2.0]], [1, 0], **names)
 
 
@@ -238,8 +238,8 @@ def test_positions_stay_with_their_rows():
     for part in (data, *parts, RankingData.concatenate(parts), data.replaced(order=None)):
         np.testing.assert_array_equal(part.position, part.X[:, 1])
     assert RankingData.concatenate([parts[0], parts[1].replaced(position=None)]).position is None
-    for wrong, what in (([1.0] * 5, "one value for each of the 6 rows"), ([np.nan] * 6, "finite"), (["x"] * 6, "num")):
-        with pytest.raises(InvalidInputError, match=f"position must .*{what}"):
+    for wrong in ([1.0] * 5, [np.nan] * 6, ["x"] * 6):
+        with refused(InvalidInputError, argument="position"):
             data.with_position(wrong)
 
 

@@ -209,18 +209,18 @@ def test_negative_grades_are_spoken_of(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"# not retrieved: qid:1 two", "line 1: expected grade.count words"),
-        (b"# not retrieved: qid:1 1*2 1e999*1", "line 1: expected grade.count words"),
-        (b"# not retrieved: qid:1 1*999999999", "line 1: more than 10000000 documents"),
-        (b"# unjudged: qid:1 0", "line 1: expected numbers of rows"),
-        (b"# pooled: qid:1 3", "row 3 of query 1 is marked pooled, but it has 2 rows"),
-        (b"# unjudged: qid:1 1", "a row of query 1 is marked unjudged, but has grade 1"),
-        (b"# pooled: qid:1 2\n# pooled: qid:1 2", "line 2: '# pooled' occurs twice for query 1"),
-        (b"# unjudged: qid:1 3", "row 3 of query 1 is marked unjudged, but it has 2 rows"),
+        (b"# not retrieved: qid:1 two", {"code": "row-numbers", "line": 1}),
+        (b"# not retrieved: qid:1 1*2 1e999*1", {"code": "row-numbers", "line": 1}),
+        (b"# not retrieved: qid:1 1*999999999", {"code": "too-many", "line": 1}),
+        (b"# unjudged: qid:1 0", {"code": "row-numbers", "line": 1}),
+        (b"# pooled: qid:1 3", {"code": "row-numbers"}),
+        (b"# unjudged: qid:1 1", {"code": "grade"}),
+        (b"# pooled: qid:1 2\n# pooled: qid:1 2", {"code": "twice", "line": 2}),
+        (b"# unjudged: qid:1 3", {"code": "row-numbers"}),
     ],
 )
 def test_comment_lines_of_judgements_that_are_wrong(line, message):
-    with pytest.raises(DataFileError, match=message):
+    with refused(DataFileError, **message):
         read_letor(io.BytesIO(line + b"\n1 qid:1 1:1\n0 qid:1 1:2\n"))
 
 

@@ -156,8 +156,8 @@ def test_busy_engines_are_asked_again_and_refusals_are_told(serve):
     server.fail = 3
     with refused(EngineError, code="no-answer"):
         engine_features(engine, SPEC, QUERIES, qrels)
-    for code, message in ((400, "status 400"), (302, "status 302")):
-        with pytest.raises(EngineError, match=message):
+    for code in (400, 302):
+        with refused(EngineError, code="engine-refused"):
             engine_features(Engine(serve(lambda path, body, c=code: (c, {})).url), SPEC, QUERIES, qrels)
     with refused(EngineError, code="engine-refused"):
         engine_features(Engine(serve(lambda path, body: (200, {"hits": []})).url), SPEC, QUERIES, qrels)

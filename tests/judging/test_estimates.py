@@ -288,17 +288,17 @@ def test_few_residuals_give_no_interval():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"plan": None}, "labels without a plan"),
-        ({"human": {}}, "have no grade"),
-        ({"scale": (0, 2)}, "outside the scale 0 to 2"),
-        ({"judges": "human"}, "the human ones"),
-        ({"measure": "nDCG@5"}, "is no sum over documents"),
-        ({"measure": "AP"}, "for example DCG@10"),
-        ({"measure": "R@5"}, "needs totals"),
-        ({"totals": {"1": 3}}, "does not use totals"),
-        ({"measure": "P@5", "convention": "lightgbm"}, "choose convention='trec'"),
-        ({"runs": "fewer"}, 'topics="common"'),
-        ({"judges": [{"other": {"x": 1}}]}, "labels none of the documents"),
+        ({"plan": None}, {"code": "no-plan"}),
+        ({"human": {}}, {"code": "no-grade"}),
+        ({"scale": (0, 2)}, {"code": "outside-scale", "argument": "grades", "value": 3.0}),
+        ({"judges": "human"}, {"code": "copies"}),
+        ({"measure": "nDCG@5"}, {"argument": "measure"}),
+        ({"measure": "AP"}, {"argument": "measure"}),
+        ({"measure": "R@5"}, {"argument": "totals"}),
+        ({"totals": {"1": 3}}, {"argument": "totals"}),
+        ({"measure": "P@5", "convention": "lightgbm"}, {"argument": "convention"}),
+        ({"runs": "fewer"}, {"code": "different-topics", "argument": "topics"}),
+        ({"judges": [{"other": {"x": 1}}]}, {"code": "nothing-labelled"}),
     ],
 )
 def test_misuse_of_an_estimate_says_what_to_do(change, words):
@@ -309,7 +309,7 @@ def test_misuse_of_an_estimate_says_what_to_do(change, words):
         given["judges"] = [human]
     if given["runs"] == "fewer":
         given["runs"] = {name: {t: own[t] for t in list(own)[:4]} for name, own in runs.items()}
-    with pytest.raises(InvalidInputError, match=words):
+    with refused(InvalidInputError, **words):
         estimate(**given)
 
 

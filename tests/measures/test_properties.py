@@ -213,15 +213,15 @@ def test_swap_deltas(name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1, 0], [1.0, np.nan]), "has nan"),
-        (([1, 0], [1.0]), "shape"),
-        (([1, 0], np.array(["x", "y"])), "numbers"),
-        (([1, np.nan], [1.0, 2.0]), "grade nan"),
-        (([[1, 0]], [1.0, 2.0]), "one-dimensional"),
+        (([1, 0], [1.0, np.nan]), {"argument": "scores"}),
+        (([1, 0], [1.0]), {"argument": "scores"}),
+        (([1, 0], np.array(["x", "y"])), {"argument": "scores"}),
+        (([1, np.nan], [1.0, 2.0]), {"argument": "y"}),
+        (([[1, 0]], [1.0, 2.0]), {"argument": "y"}),
     ],
 )
 def test_refusals(arguments, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with refused(InvalidInputError, **message):
         evaluate(*arguments, "AP")
 
 

@@ -60,9 +60,9 @@ def test_a_column_of_dates_is_told_what_to_make_of_it():
 def test_the_column_that_is_no_number_is_named():
     """Not the first column of a type that may hold texts; lists are no categories."""
     rows = pandas.DataFrame({"a": pandas.Series([1, None, 3, 4], dtype=object), "b": [1, 2, "n/a", 4]})
-    with pytest.raises(InvalidInputError, match=r"'b' has the value 'n/a' in row 2.*categorical=\['b'\]"):
+    with refused(InvalidInputError, code="not-numeric"):
         RidgeRanker().fit(rows, [0, 1, 0, 1], qid=[1, 1, 2, 2])
     polars = pytest.importorskip("polars")
     lists = polars.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "v": [[1, 2], [3], [4], [5]]})
-    with pytest.raises(InvalidInputError, match="'v' has the value .* a column of each of its numbers"):
+    with refused(InvalidInputError, code="not-numeric"):
         RidgeRanker().fit(lists, [0, 1, 0, 1], qid=[1, 1, 2, 2])

@@ -193,13 +193,13 @@ def test_early_stopping_keeps_the_best_iterate(solver, tmp_path):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alpha": -1}, "alpha"),
-        ({"solver": "newton"}, "solver"),
-        ({"tol": 0}, "tol"),
-        ({"learning_rate": 0}, "learning_rate"),
-        ({"max_iter": 0}, "max_iter"),
+        ({"alpha": -1}, {"argument": "alpha", "value": -1}),
+        ({"solver": "newton"}, {"argument": "solver", "value": "newton"}),
+        ({"tol": 0}, {"argument": "tol", "value": 0}),
+        ({"learning_rate": 0}, {"argument": "learning_rate", "value": 0}),
+        ({"max_iter": 0}, {"argument": "max_iter", "value": 0}),
     ],
 )
 def test_parameters_out_of_range(params, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with refused(InvalidInputError, **message):
         ListNet(**params).fit([[1.0], [2.0]], [0, 1])

@@ -153,24 +153,37 @@ def test_squared_loss_on_single_rows_finds_the_regression():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"sampling": "pairs"}, "sampling"),
-        ({"loss": "l1"}, "loss"),
-        ({"learning_rate": "optimal"}, "learning_rate"),
-        ({"alpha": -1.0}, "alpha"),
-        ({"alpha": 0.0}, "alpha must be > 0"),
-        ({"alpha": 3.0, "learning_rate": "basic"}, "change sign"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"average": -1}, "average"),
-        ({"fit_intercept": 1}, "fit_intercept"),
-        ({"pair_probability": 2}, "pair_probability"),
-        ({"eta0": 0}, "eta0"),
-        ({"rel": "high"}, "rel"),
-        ({"sampling": "combined-ranking"}, "give rel"),
-        ({"loss": "squared", "alpha": 1e-9, "max_iter": 5000}, "diverged"),
+        ({"sampling": "pairs"}, {"argument": "sampling", "value": "pairs"}),
+        ({"loss": "l1"}, {"argument": "loss", "value": "l1"}),
+        (
+            {"learning_rate": "optimal"},
+            {"argument": "learning_rate", "value": "optimal"},
+        ),
+        ({"alpha": -1.0}, {"argument": "alpha", "value": -1.0}),
+        ({"alpha": 0.0}, {"argument": "alpha"}),
+        (
+            {"alpha": 3.0, "learning_rate": "basic"},
+            {"argument": "alpha"},
+        ),
+        ({"max_iter": 0}, {"argument": "max_iter", "value": 0}),
+        ({"average": -1}, {"argument": "average", "value": -1}),
+        ({"fit_intercept": 1}, {"argument": "fit_intercept", "value": 1}),
+        ({"pair_probability": 2}, {"argument": "pair_probability", "value": 2}),
+        ({"eta0": 0}, {"argument": "eta0", "value": 0}),
+        ({"rel": "high"}, {"argument": "rel", "value": "high"}),
+        ({"sampling": "combined-ranking"}, {"argument": "sampling"}),
+        (
+            {
+                "loss": "squared",
+                "alpha": 1e-9,
+                "max_iter": 5000,
+            },
+            {"code": "diverged"},
+        ),
     ],
 )
 def test_bad_parameters(wrong, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with refused(InvalidInputError, **message):
         PairwiseDescent(scale="never", **wrong).fit(1e3 * np.arange(12.0).reshape(6, 2) ** 2, [0, 1, 2, 1, 0, 2])
 
 

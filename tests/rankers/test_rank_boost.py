@@ -253,14 +253,14 @@ def test_model_file(tmp_path):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n_estimators": 0}, "n_estimators must be an integer >= 1"),
-        ({"thresholds": "every"}, 'or "all"'),
-        ({"thresholds": 0}, "thresholds must be an integer"),
-        ({"n_jobs": 0}, "n_jobs"),
+        ({"n_estimators": 0}, {"argument": "n_estimators", "value": 0}),
+        ({"thresholds": "every"}, {"argument": "thresholds", "value": "every"}),
+        ({"thresholds": 0}, {"argument": "thresholds", "value": 0}),
+        ({"n_jobs": 0}, {"argument": "n_jobs", "value": 0}),
     ],
 )
 def test_parameters_out_of_range(params, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with refused(InvalidInputError, **message):
         RankBoost(**params).fit([[1.0], [2.0]], [0, 1])
 
 

@@ -122,7 +122,7 @@ def test_models_come_back_from_their_file(tmp_path, fusion):
     text = unsealed(json.loads((tmp_path / "m.json").read_text()))
     text["model"]["fitted"]["run_names_"] = ["a", "b"]
     (tmp_path / "m.json").write_text(json.dumps(text))
-    with pytest.raises(ModelFileError, match=r"m\.json"):
+    with refused(ModelFileError, path=str(tmp_path / "m.json")):
         load_model(tmp_path / "m.json")
 
 

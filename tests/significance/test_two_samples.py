@@ -129,11 +129,11 @@ def test_four_equal_differences_have_the_exact_p():
 
 @pytest.mark.parametrize("test", PAIRED)
 def test_refusals(test):
-    with pytest.raises(InvalidInputError, match="same queries: got 2 and 3"):
+    with refused(InvalidInputError, code="other-queries"):
         test([1, 2], [1, 2, 3])
     with refused(InvalidInputError, argument="a"):
         test([1, np.inf], [1, 2])
-    with pytest.raises(InvalidInputError, match="at least one query"):
+    with refused(InvalidInputError, code="no-query"):
         test([np.nan], [1])
 
 

@@ -134,19 +134,19 @@ def test_monotone_scores(judged):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"depth": 13}, "depth must be at most 12"),
-        ({"borders": 300}, "borders must be at most 255"),
-        ({"leaves": "soft"}, "leaves must be one of"),
-        ({"objective": "auc"}, "objective must be one of"),
-        ({"bootstrap": "tree"}, "bootstrap must be one of"),
-        ({"patience": 5}, "patience needs eval_set"),
-        ({"monotone": [1]}, "monotone must give"),
-        ({"monotone": {"nose": 1}}, "nose"),
-        ({"subsample": 0.0}, "subsample must be"),
+        ({"depth": 13}, {"argument": "depth"}),
+        ({"borders": 300}, {"argument": "borders"}),
+        ({"leaves": "soft"}, {"argument": "leaves"}),
+        ({"objective": "auc"}, {"argument": "objective", "value": "auc"}),
+        ({"bootstrap": "tree"}, {"argument": "bootstrap", "value": "tree"}),
+        ({"patience": 5}, {"argument": "patience"}),
+        ({"monotone": [1]}, {"argument": "monotone"}),
+        ({"monotone": {"monotone": 1}}, {"argument": "monotone"}),
+        ({"subsample": 0.0}, {"argument": "subsample", "value": 0.0}),
     ],
 )
 def test_bad_settings_say_what_is_wrong(judged, params, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with refused(InvalidInputError, **message):
         ObliviousBoosting(**params).fit(judged[0])
 
 
@@ -165,14 +165,14 @@ class HandedOverByContent(PlainObjective):
 @pytest.mark.parametrize("given", [lambda f: f, HandedOverByContent])
 def test_a_users_objective_that_misbehaves(given):
     X, y = np.arange(4.0)[:, None], np.array([0.0, 1, 0, 1])
-    for answer, message in (
-        (lambda y, s, o: s - y, "must return"),
-        (lambda y, s, o: (s - y, np.ones(2)), "shape"),
-        (lambda y, s, o: ((s - y)[:1], np.ones(4)), "shape"),
-        (lambda y, s, o: (s - y, np.full(4, -0.25)), "negative"),
-        (lambda y, s, o: (s / 0 * np.nan, np.ones(4)), "finite"),
+    for answer, code in (
+        (lambda y, s, o: s - y, "objective-result"),
+        (lambda y, s, o: (s - y, np.ones(2)), "objective-shape"),
+        (lambda y, s, o: ((s - y)[:1], np.ones(4)), "objective-shape"),
+        (lambda y, s, o: (s - y, np.full(4, -0.25)), "negative-hessians"),
+        (lambda y, s, o: (s / 0 * np.nan, np.ones(4)), "objective-finite"),
     ):
-        with pytest.raises(InvalidInputError, match=message), np.errstate(all="ignore"):
+        with refused(InvalidInputError, code=code), np.errstate(all="ignore"):
             ObliviousBoosting("constant", objective=given(answer), n_estimators=1).fit(X, y)
 
 
@@ -294,10 +294,10 @@ def test_categories_are_refused_at_prediction_too():
     frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
     ranker = ObliviousBoosting("constant", n_estimators=1).fit(frame, [0, 1])
     assert ranker.feature_names_in_.tolist() == ["a", "b"]
-    for wrong, message in ((["x", "y"], "'b'.*name it in categorical"), (pandas.Timestamp(0), "'b'.*make a number")):
-        with pytest.raises(InvalidInputError, match=message):
+    for wrong in (["x", "y"], pandas.Timestamp(0)):
+        with refused(InvalidInputError, code="not-numeric"):
             ranker.predict(frame.assign(b=wrong))
-        with pytest.raises(InvalidInputError, match=message):
+        with refused(InvalidInputError, code="not-numeric"):
             ranker.fit(frame, [0, 1], eval_set=(frame.assign(b=wrong), [0, 1], None))
 
 

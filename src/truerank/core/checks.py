@@ -139,7 +139,7 @@ def check_function(function: Any, what: str, arguments: str) -> None:
     try:
         signature.bind(*arguments.split(", "))
     except TypeError as error:
-        raise InvalidInputError(f"{what} must be a function of ({arguments}), got one of {signature}") from error
+        raise InvalidInputError(argument=what, value=str(signature), expected=f"a function of ({arguments})") from error
 
 
 def check_choice(value: object, name: str, choices: Iterable[str]) -> str:

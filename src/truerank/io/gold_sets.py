@@ -81,7 +81,9 @@ def read_gold(source: object) -> GoldSet:
         grades[query] = {span.name: span.value for span in own}
         if own and (lacking := sum(1 for _ in rows_of(record)) - len(own)) > 0:
             what = f"query {query!r:.80} has spans as labels, and {counted(lacking, 'label')} without start and end"
-            raise DataFileError(f"{what}; expected a document, start and end in each", content.name, line)
+            raise DataFileError(
+                f"{what}; expected a document, start and end in each", content.name, line, code="no-span"
+            )
         if own:
             spans[query] = own
         elif not listed or any(listed):  # an empty list: nothing is relevant
@@ -179,7 +181,8 @@ def _as_spans(found: Any, spans: list[Span], listed: int, where: str) -> list[tu
     if len(chunks) < listed:
         raise InvalidInputError(
             f"{where} has spans as labels, and {listed - len(chunks)} of its {counted(listed, 'result')} without start "
-            "and end; expected a document, start and end in each result"
+            "and end; expected a document, start and end in each result",
+            code="no-span",
         )
     if all("score" in roles_of(one, "score") for one in objects_of(found) if "start" in one):
         chunks.sort(key=lambda chunk: -chunk.value)

@@ -46,12 +46,13 @@ def check_expansion(name: str, size: int, expanded: int) -> None:
     try:
         fold = float(text)
     except ValueError as error:
-        raise InvalidInputError(f"TRUERANK_EXPANSION must be a number, got {text!r}") from error
+        raise InvalidInputError(argument="TRUERANK_EXPANSION", value=text, expected="a number") from error
     if expanded > fold * size:
         raise DataFileError(
             f"its {size} bytes expand to more than {expanded >> 20} MiB, over {fold:g} times as much. If the content "
             "is correct, write it without compression, or set TRUERANK_EXPANSION=10000 in the environment",
             name,
+            code="expansion",
         )
 
 
@@ -174,6 +175,7 @@ class Source(AbstractContextManager["Source"]):
         return DataFileError(
             f"the {kind} archive is damaged or truncated after {self.taken} bytes ({error}); fetch the file again",
             self.name,
+            code="damaged-archive",
         )
 
     def line_blocks(self) -> Iterator[bytes]:

@@ -177,12 +177,15 @@ def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     first, second = as_sample(a, "a", nan=True), as_sample(b, "b", nan=True)
     if first.shape != second.shape:
         raise InvalidInputError(
-            f"a paired test needs values of the same queries: got {len(first)} and {len(second)} values"
+            f"a paired test needs values of the same queries: got {len(first)} and {len(second)} values",
+            code="other-queries",
         )
     difference = differences_of(first, second)
     difference = difference[~np.isnan(difference)]
     if len(difference) == 0:
-        raise InvalidInputError("a paired test needs at least one query that both rankers have a value for")
+        raise InvalidInputError(
+            "a paired test needs at least one query that both rankers have a value for", code="no-query"
+        )
     return difference
 
 

@@ -474,7 +474,9 @@ def refuse_huge(X: Any, name: str) -> None:
     if most > MOST:
         raise InvalidInputError(
             f"{name}: X holds the value {most:.3g}; expected at most {MOST:g}, because products overflow. Scale the "
-            "columns with UnitDeviation, or leave out the damaged one"
+            "columns with UnitDeviation, or leave out the damaged one",
+            argument="X",
+            value=most,
         )
 
 

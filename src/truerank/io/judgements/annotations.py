@@ -40,7 +40,7 @@ def _rows(content: Content) -> Iterator[Row]:
             if query is None or "document" not in roles:
                 lost = "query" if query is None else "document id"
                 what = f"a task has no {lost}; its data are {few(data)}. Add the ids to the data of the tasks"
-                raise DataFileError(what, content.name, line)
+                raise DataFileError(what, content.name, line, code="lacks-id", value=lost)
             text = str(data[roles["text"]]) if "text" in roles else None
             for judge, grade in _answers(task, content.name, line):
                 yield Row(id_text(query), id_text(data[roles["document"]]), grade, judge, text, line)
@@ -70,7 +70,7 @@ def _answers(task: dict[str, Any], name: str, line: int | None) -> Iterator[tupl
     asked = [question for question in questions if plain(question) in GRADE] or list(questions)
     if len(asked) > 1:
         what = f"a task has the questions {few(asked)}; which of them is the grade is not known. Export one"
-        raise DataFileError(what, name, line)
+        raise DataFileError(what, name, line, code="several-questions")
     for question, person, answer in found:
         if question in asked:
             named = person.get("email", person.get("id")) if isinstance(person, dict) else person

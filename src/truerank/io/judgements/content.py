@@ -74,7 +74,9 @@ def read_content(source: Source) -> Content:
         try:
             data = arrow.input_stream(arrow.BufferReader(raw), compression="lz4").read()
         except OSError as error:
-            raise DataFileError(f"the lz4 archive is damaged ({error}); fetch the file again", name) from error
+            raise DataFileError(
+                f"the lz4 archive is damaged ({error}); fetch the file again", name, code="damaged-archive"
+            ) from error
     else:
         data = b"".join(source.line_blocks())
     return of_text(data, name)

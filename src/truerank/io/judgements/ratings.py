@@ -335,7 +335,9 @@ def _refuse(
     proposal = proposed(counts[:20])
     unknown = " (replace each ? by a number)" if "?" in proposal else ""
     if all(re.fullmatch(r"\d+,\d+", word) for word in words):
-        raise DataFileError(f"grades have a decimal comma: {shown}. Write a decimal point", found.name, line)
+        raise DataFileError(
+            f"grades have a decimal comma: {shown}. Write a decimal point", found.name, line, code="comma"
+        )
     also = f", and {counted(len(found.grades), 'grade')} in numbers" if found.grades else ""
     raise DataFileError(
         f"grades are words: {shown}{also}",

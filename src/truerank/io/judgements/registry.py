@@ -169,6 +169,8 @@ def refuse(content: Content) -> NoReturn:
     raise DataFileError(
         f"expected judgements, but this looks like {looks}. {advice or f'Known are {known}'}",
         content.name,
+        value=looks,
+        code="no-judgements",
         remedies=[] if role is None else [Remedy("to name columns", **dict.fromkeys(lost or [role], ...))],
     )
 

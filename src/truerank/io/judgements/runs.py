@@ -90,4 +90,6 @@ def _refuse(content: Content) -> NoReturn:
         f"expected a run, but this looks like {looks}. {advice.rstrip('?')}{'. ' * bool(advice)}A run has the columns "
         "'topic Q0 docno rank score tag', or is a table with columns such as query_id, doc_id and score",
         content.name,
+        value=looks,
+        code="no-run",
     )
