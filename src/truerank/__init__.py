@@ -8,7 +8,7 @@ import lazy_loader
 
 from truerank.core import layers as _layers
 
-__version__ = "1.0.0"
+__version__ = "1.1.0"
 
 _layers.use()
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
