@@ -13,7 +13,7 @@ from truerank import evaluate, leaderboard
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.io.trec import as_qrels, as_run, write_qrels, write_run
-from truerank.judging.leaderboard import _swapped, correlations
+from truerank.judging.leaderboard import _agreement, _swapped, correlations
 
 
 def test_correlations_are_those_of_loops_over_pairs_places_and_ties():
@@ -119,3 +119,17 @@ def test_means_that_differ_by_rounding_are_tied():
     found = leaderboard(tied, {"model": people}, runs, "DCG@3")
     assert np.isnan(found.judges[0].tau.estimate)
     assert found.judges[0].restored is None
+
+
+@pytest.mark.parametrize("systems", [4, 20])
+def test_intervals_cover_tau_of_close_systems(systems):
+    """Resampled orders are noisier than the order itself; of few systems, leaving out one topic may change nothing."""
+    rng, covered = np.random.default_rng(4), 0
+    human = np.sort(rng.normal(0, 0.1, systems)) + rng.normal(0, 0.3, (200, systems))
+    judge = human + rng.normal(0, 0.05, systems) + rng.normal(0, 0.3, human.shape)
+    truth = correlations(human.mean(axis=0)[None], judge.mean(axis=0)[None])[0, 0]
+    for _ in range(100):
+        topics, draws = rng.integers(0, 200, 20), rng.multinomial(20, np.full(20, 0.05), size=100) / 20
+        tau = _agreement(human[topics], judge[topics], draws)[0]
+        covered += tau.low <= truth <= tau.high
+    assert covered >= 93

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +24,7 @@ from truerank.measures.coverage import settle_topics
 from truerank.measures.evaluation import runs_by_name
 from truerank.measures.names import parse_measures
 from truerank.significance.corrections import step_down_max_t
-from truerank.significance.intervals import Interval, stretched_percentiles
+from truerank.significance.intervals import Interval, stretched_percentiles, student_quantile
 from truerank.significance.paired import LEVEL, differences_of
 
 RESTORED = 0.9  # Kendall's tau with the order by all human judgements from which an order counts as restored
@@ -141,10 +142,12 @@ def leaderboard(
     Notes
     -----
     Systems are tied if their means are equal. tau-b counts a tied pair in neither direction; tau_AP and RBO are means
-    over the orders of tied systems. Intervals are from a bootstrap over topics that resamples the human and the model
-    judgements of a topic together: from the lower to the higher end of the percentile interval and of its reflection
-    about the estimate. Resampled orders are noisier than the order itself, so that either of them alone is too narrow
-    (`python -m validation leaderboards`).
+    over the orders of tied systems. Intervals are over topics, with the human and the model judgements of a topic
+    together. They reach from the lowest to the highest end of three: the percentile interval of a bootstrap, its
+    reflection about the estimate, and the estimate ± t times the deviation of the jackknife (n - 1 degrees of freedom).
+    Resampled orders are noisier than the order itself, so that the bootstrap alone is too narrow for many systems; for
+    few, leaving out one topic may change nothing, and the jackknife alone is too narrow (`python -m validation
+    leaderboards`).
 
     References
     ----------
@@ -202,18 +205,19 @@ def _values(qrels: Qrels, systems: dict[str, Any], measure: Measure, topics: str
 def _agreement(human: np.ndarray, judge: np.ndarray, draws: np.ndarray) -> list[Interval]:
     """Tau, tau_AP and RBO of means of values (topics, systems), with intervals from weights of topics (draws, n)."""
     n, k = human.shape
-    weights = np.concatenate([np.full((1, n), 1 / n), draws])
+    weights = np.concatenate([np.full((1, n), 1 / n), (1 - np.eye(n)) / (n - 1), draws])
     step = max(1, _CELLS // k**2)
     parts = [correlations(own @ human, own @ judge) for own in np.split(weights, range(step, len(weights), step))]
-    found = []
-    for values, lowest in zip(np.concatenate(parts, axis=1), (-1.0, -1.0, 0.0)):
-        drawn = values[1:][~np.isnan(values[1:])]
+    found, t = [], student_quantile(0.975, n - 1)
+    for (estimate, *values), lowest in zip(np.concatenate(parts, axis=1), (-1.0, -1.0, 0.0)):
+        without, drawn = (own[~np.isnan(own)] for own in (np.array(values[:n]), np.array(values[n:])))
         if not len(drawn):
-            found.append(Interval(float(values[0]), np.nan, np.nan))
+            found.append(Interval(float(estimate), np.nan, np.nan))
             continue
-        low, high = stretched_percentiles(values[0], drawn, n)
-        ends = min(low, 2.0 * values[0] - high), max(high, 2.0 * values[0] - low)
-        found.append(Interval(*np.clip([values[0], *ends], lowest, 1.0).tolist()))
+        low, high = stretched_percentiles(estimate, drawn, n)
+        half = t * math.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum()) if len(without) else 0.0
+        ends = min(low, 2.0 * estimate - high, estimate - half), max(high, 2.0 * estimate - low, estimate + half)
+        found.append(Interval(*np.clip([estimate, *ends], lowest, 1.0).tolist()))
     return found
 
 
