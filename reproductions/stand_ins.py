@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="trials of SVM-MAP (default: 10, with which roles are equal)",
     )
-    parser.add_argument("--assignments", type=int, default=5, metavar="N", help="deals of AdaRank (default: 5)")
+    parser.add_argument("--assignments", type=int, default=2, metavar="N", help="deals of AdaRank (default: 2)")
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from reproductions import pages
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE_FILES = sorted(TEMPLATES.glob("*.md"))
-STATUS = {"right", "measured", "no data", "background", "not built"}
+STATUS = {"right", "measured", "no data", "stand-in", "background", "not built"}
 
 
 @pytest.mark.parametrize("template", TEMPLATE_FILES, ids=lambda path: path.stem)
