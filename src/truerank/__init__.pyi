@@ -40,7 +40,6 @@ from .clicks.read import read_clicks as read_clicks
 from .clicks.simulation import simulate as simulate
 from .clicks.training import training_data as training_data
 from .clicks.value import evaluate_from_clicks as evaluate_from_clicks
-from .compat.preferences import Preferences as Preferences, evaluate_preferences as evaluate_preferences
 from .data.provenance import TrainingSketch as TrainingSketch, training_queries as training_queries
 from .data.ranking_data import Judgements as Judgements, RankingData as RankingData
 from .data.samples import load_sample as load_sample
@@ -61,10 +60,6 @@ from .features.per_query import (
     MinMaxInQuery as MinMaxInQuery,
     PercentileInQuery as PercentileInQuery,
     ZScoreInQuery as ZScoreInQuery,
-)
-from .features.position_fusion import (
-    BayesFuse as BayesFuse,
-    MAPFuse as MAPFuse,
 )
 from .features.run_pool import RunPool as RunPool
 from .features.run_pool import join_runs as join_runs

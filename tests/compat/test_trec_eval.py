@@ -20,7 +20,6 @@ from support.refusals import refused
 from truerank import evaluate, judge_run, read_qrels, read_run
 from truerank.cli import main
 from truerank.cli import trec_eval as command
-from truerank.compat.preferences import Preferences, evaluate_preferences
 from truerank.compat.trec_eval import MEASURES, Evaluation, Options, TrecEvalError, atof, atol
 from truerank.compat.trec_eval import read_judgements as judged
 from truerank.compat.trec_eval import read_results as retrieved
@@ -380,30 +379,3 @@ def test_its_own_names_are_read_back(name):
     assert dict(evaluate([0.5, 1.9], [1, 2], name)) == dict(evaluate([0, 1], [1, 2], name))
     with refused(InvalidInputError, code="grade"):
         evaluate([0.5, 1], [1, 2], measure(grades="any"))
-
-
-def test_preferences_in_python(nist):
-    """The figures of trec_eval's own test of preferences, and pairs counted by hand."""
-    found = evaluate_preferences(Preferences.read(nist / "prefs.test"), nist / "prefs.results.test")
-    topics = [*found.query_ids.tolist(), "all"]
-    for line in (nist / "out.test.prefs").read_text(encoding="utf-8").splitlines():
-        name, topic, text = (part.strip() for part in line.split("\t"))
-        if name in found:
-            values = [*found.per_query[name], found[name]]
-            assert float(text) == pytest.approx(values[topics.index(topic)], abs=5.1e-5), (name, topic)
-
-
-def test_pairs_of_judges():
-    """d over c follows from d over a over c for the first judge; the second one alone prefers c to a."""
-    wanted = Preferences({7: [("d", "a", "j1"), ("a", "c", "j1"), ("c", "a", "j2")], "8": [("a", "b")]})
-    found = evaluate_preferences(wanted, {"7": {"a": 3.0, "c": 2.0}}, topics="all")
-    assert found.per_query["prefs_num_prefs_poss"].tolist() == [4, 1]
-    assert found.per_query["prefs_num_prefs_ful"].tolist() == [1, 0]  # a over c; d was not retrieved
-    assert found.per_query["prefs_avgjg"].tolist() == [pytest.approx((1 / 3 + 0) / 2), 0]
-    assert found["prefs_simp"] == pytest.approx((1 / 4 + 0) / 2)
-    with refused(InvalidInputError, code="contradiction"):
-        evaluate_preferences(Preferences({"1": [("a", "b"), ("b", "a")]}), {"1": {"a": 1.0}})
-    with refused(InvalidInputError, code="self-preference"):
-        Preferences({"1": [("a", "a")]})
-    with refused(InvalidInputError, code="no-common-topic"):
-        evaluate_preferences(wanted, {"9": {"a": 1.0}})

@@ -24,7 +24,7 @@ from truerank.significance.history import History
 
 EARLIER = Path(__file__).parent / "earlier"
 MODELS = {one["name"]: one for one in map(json.loads, (EARLIER / "models.jsonl").read_text().splitlines())}
-GONE = ("PosFuse", "ProbFuse", "SegFuse", "SlideFuse")
+GONE = ("PosFuse", "ProbFuse", "SegFuse", "SlideFuse", "BayesFuse", "MAPFuse")
 KEPT = [name for name in MODELS if name not in GONE]
 DAMAGES, MOST = 2, 60  # of each field, and fields of a model
 
@@ -55,7 +55,7 @@ def test_earlier_models_have_their_scores(name, tmp_path):
 def test_earlier_models_of_classes_that_are_gone_are_refused_with_a_remedy(name, tmp_path):
     with refused(ModelFileError, code="gone") as caught:
         loaded(MODELS[name]["file"], tmp_path / "model.json")
-    assert "MAPFuse" in str(caught.value)
+    assert "RunFusion" in str(caught.value)
     assert '"1.0.0"' in str(caught.value)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 import struct
-from fractions import Fraction
 
 
 def ranked(documents: dict[str, float]) -> list[str]:
@@ -43,85 +41,16 @@ def fused(lists: list[dict[str, float]], method: str, weights=None, k: float = 6
             result[name] = min(s)
         elif method == "comb-med":
             result[name] = statistics.median(s)
-        elif method == "comb-gmnz":
-            result[name] = len(s) ** 0.5 * sum(s)
-        elif method == "log-isr":
-            result[name] = math.log(len(r)) * sum(1 / rank**2 for rank in r)
-        elif method == "logn-isr":
-            result[name] = math.log(len(r) + 0.01) * sum(1 / rank**2 for rank in r)
-        elif method == "rbc":
-            result[name] = sum(0.2 * 0.8 ** (rank - 1) for rank in r)
-        elif method == "isr":
-            result[name] = len(r) * sum(1 / rank**2 for rank in r)
         elif method in ("borda", "weighted-borda"):
             points = 0.0
             for w, one in zip(weights or [1] * len(lists), ranks):
                 points += w * (len(union) - one[name] + 1 if name in one else (len(union) - len(one) + 1) / 2)
             result[name] = points
-        elif method in ("weighted-sum", "mixed"):
+        elif method == "weighted-sum":
             result[name] = sum(w * one[name] for w, one in zip(weights, scaled) if name in one)
-            result[name] *= math.sqrt(len(s)) if method == "mixed" else 1
         elif method == "weighted-mnz":
             result[name] = sum(s) * sum(w for w, one in zip(weights, scaled) if name in one)
-    if method in ("condorcet", "weighted-condorcet"):
-        order = by_majority(union, ranks, weights or [1] * len(lists))
-        result = {name: len(order) - place for place, name in enumerate(order)}
     return result
-
-
-def beats(a: str, b: str, ranks: list[dict[str, int]], weights) -> bool:
-    """Whether a has more of the votes than b; exact, so that weights in decimals cannot make a majority by rounding."""
-    votes = {a: Fraction(0), b: Fraction(0)}
-    for w, one in zip(weights, ranks):
-        place = {name: one.get(name, math.inf) for name in (a, b)}
-        if place[a] != place[b]:
-            votes[min(place, key=place.__getitem__)] += Fraction(w)
-    return votes[a] > votes[b]
-
-
-def by_majority(union: set[str], ranks: list[dict[str, int]], weights) -> list[str]:
-    """Documents sorted by majority: neighbouring lists are merged until one is left."""
-    parts = [[name] for name in sorted(union, reverse=True)]
-    while len(parts) > 1:
-        merged = []
-        for a, b in itertools.zip_longest(parts[::2], parts[1::2], fillvalue=[]):
-            one = []
-            while a and b:
-                one.append(b.pop(0) if beats(b[0], a[0], ranks, weights) else a.pop(0))
-            merged.append(one + a + b)
-        parts = merged
-    return parts[0] if parts else []
-
-
-def learned(train: list[tuple[list[dict[str, float]], set[str]]], lists: list[dict[str, float]], method: str):
-    """Score of every document of one topic by a fusion learned from topics (lists, relevant documents)."""
-    result = {name: 0.0 for documents in lists for name in documents}
-    for j, documents in enumerate(lists):
-        hits = [[name in relevant for name in ranked(topic[j])] for topic, relevant in train]
-        order = ranked(documents)
-        for name in result:
-            rank = order.index(name) + 1 if name in order else None
-            if method == "bayes":
-                result[name] += log_odds(hits, rank)
-            elif rank is None:
-                continue
-            elif method == "map":
-                aps = []
-                for one, (_, relevant) in zip(hits, train):
-                    at = [sum(one[: k + 1]) / (k + 1) for k, hit in enumerate(one) if hit]
-                    aps.append(sum(at) / len(relevant) if relevant else 0.0)
-                result[name] += statistics.fmean(aps) / rank
-    return result
-
-
-def log_odds(hits: list[list[bool]], rank: int | None) -> float:
-    """Bayes-fuse's word on a document at a rank, or not retrieved."""
-    ends = [0, 5, 10, 15, 20, 30, 100, 200, 500, 1000]
-    p = 0.001
-    for a, b in zip(ends, ends[1:]):
-        if rank is not None and a < rank <= b:
-            p = sum(sum(one[a:b]) for one in hits) / len(hits) / (b - a) or 0.001
-    return math.log(p / (0.001 if p == 1 else 1 - p))
 
 
 def feature(lists: list[dict[str, float]], kind: str, run: int, name: str, k: float = 60) -> float:

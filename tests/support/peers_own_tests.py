@@ -6,7 +6,7 @@
     python tests/support/peers_own_tests.py ranx
 
 The argument is the checkout's folder. Of ir_measures the providers for trec_eval, gdeval, ranx, judged, accuracy and
-trectools are exchanged, of ranx the functions of its metrics and of its fusion methods, with what trains them.
+trectools are exchanged, of ranx the functions of its metrics and of the fusion methods that are here, too.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ import numpy as np
 import pytest
 
 from truerank.data.ranking_data import Judgements
-from truerank.features import position_fusion, rules
+from truerank.features import rules
 from truerank.features.run_pool import RunPool
-from truerank.io.trec import as_qrels
 from truerank.measures import parse_measure
 from truerank.measures.ir_measures_provider import provider
 
@@ -99,72 +98,23 @@ RULES = {
     "comb_sum": rules.comb_sum,
     "comb_mnz": rules.comb_mnz,
     "comb_anz": rules.comb_anz,
-    "comb_gmnz": rules.comb_gmnz,
     "comb_max": rules.comb_max,
     "comb_min": rules.comb_min,
     "comb_med": rules.comb_med,
     "wsum": rules.comb_sum,
-    "mixed": rules.mixed,
     "wmnz": rules.comb_mnz,
-    "isr": rules.inverse_square_rank,
-    "log_isr": rules.log_inverse_square_rank,
-    "logn_isr": rules.lognorm_inverse_square_rank,
-    "rbc": rules.rank_biased_centroid,
     "bordafuse": rules.borda,
     "weighted_bordafuse": rules.borda,
     "rrf": rules.reciprocal_rank_fusion,
-    "condorcet": rules.condorcet,
-    "weighted_condorcet": rules.condorcet,
 }
-LEARNED = {
-    "bayesfuse": position_fusion.BayesFuse,
-    "mapfuse": position_fusion.MAPFuse,
-}
-
-
-def pool_of(runs: Any, qrels: Any = None) -> RunPool:
-    """ranx's runs, and its qrels, as ours."""
-    return RunPool({str(j): run.to_dict() for j, run in enumerate(runs)}, qrels and as_qrels(qrels.to_dict()))
 
 
 def fused(name: str, rule: Callable[..., np.ndarray], runs: Any, *settings: Any, **named: Any) -> Any:
     """ranx's function of a rule."""
     import ranx
 
-    pool = pool_of(runs)
+    pool = RunPool({str(j): run.to_dict() for j, run in enumerate(runs)})
     return ranx.Run(pool.to_run(rule(pool, *settings, **named), depth=None).to_dict(), name=name)
-
-
-def trained(kind: type[position_fusion.PositionFusion], qrels: Any, runs: Any, *settings: Any) -> Any:
-    """ranx's function that trains: a table for each run, without the ranks that none of its lists has."""
-    pool = pool_of(runs, qrels)
-    table = kind(*settings).fit(pool).table_
-    if kind is position_fusion.MAPFuse:
-        return table[:, 0].tolist()
-    return [by_rank(row) for row in table]
-
-
-def by_rank(log_odds: np.ndarray) -> np.ndarray:
-    """Bayes-fuse's table of groups as ranx has it, a number for each rank."""
-    return np.repeat(log_odds[:-1], np.diff(position_fusion.BayesFuse.ENDS, prepend=0))
-
-
-def fused_by_table(name: str, kind: type[position_fusion.PositionFusion], runs: Any, tables: Any) -> Any:
-    """ranx's function that fuses by what was trained."""
-    model = kind()
-    if kind is position_fusion.BayesFuse:
-        ends = position_fusion.BayesFuse.ENDS - 1
-        tables = [[*np.asarray(table)[ends], model.unretrieved] for table in tables]
-    width = max(np.size(table) for table in tables)
-    model.table_ = np.array([np.pad(np.atleast_1d(table), (0, width - np.size(table))) for table in tables])
-    return fused(name, model.pool_scores, runs)
-
-
-def log_odds_of_lists(hit_lists: Any, _: Any) -> np.ndarray:
-    """ranx's inner function of Bayes-fuse: one run's lists, True where the document is relevant."""
-    lists = {str(i): {str(k): -float(k) for k in range(len(hits))} for i, hits in enumerate(hit_lists)}
-    grades = {str(i): {str(k): int(hit) for k, hit in enumerate(hits)} for i, hits in enumerate(hit_lists)}
-    return by_rank(position_fusion.BayesFuse().fit({"run": lists}, grades).table_[0])
 
 
 def exchange_ranx() -> None:
@@ -178,18 +128,10 @@ def exchange_ranx() -> None:
         if (module := sys.modules.get(f"ranx.metrics.{name}")) is not None:
             setattr(module, name, function)
     # There scaling is a step of its own before the rule, which gets the scores as they are.
-    for module in (rules, position_fusion):
-        module.min_max_scores = lambda pool, equal=0.0: pool.scores
+    rules.min_max_scores = lambda pool, equal=0.0: pool.scores
     for name, rule in RULES.items():
         tag = "weighted_sum" if name == "wsum" else name
         setattr(ranx.fusion, name, functools.partial(fused, tag, rule))
-    bayes = sys.modules["ranx.fusion.bayesfuse"]
-    for name, kind in LEARNED.items():
-        train = functools.partial(trained, kind)
-        setattr(ranx.fusion, name, functools.partial(fused_by_table, name, kind))
-        setattr(ranx.fusion, f"{name}_train", train)
-        setattr(sys.modules[f"ranx.fusion.{name}"], f"{name}_train", train)
-    bayes._estimate_log_odds = log_odds_of_lists
 
 
 def main(checkout: Path) -> int:

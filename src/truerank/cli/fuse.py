@@ -15,10 +15,7 @@ from truerank.cli import common, options, ranker_options
 from truerank.cli.parser import Output, OutputFile, argument, one_word, only, option, positive, refuse, within
 from truerank.core.files import one_step
 
-METHODS = (
-    "rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-gmnz", "comb-max", "comb-min", "comb-med",
-    "isr", "log-isr", "logn-isr", "rbc", "borda", "condorcet",
-)  # fmt: skip
+METHODS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-max", "comb-min", "comb-med", "borda")
 DEPTH = 1000  # documents of a topic
 
 
@@ -97,10 +94,7 @@ def run(args: Arguments) -> int:
         return _learn(args)
     model = None
     if args.model is not None:
-        from truerank.features.position_fusion import PositionFusion
-
-        advice = "not a RunFusion; learn one with --qrels FILE"
-        model = common.load_as((truerank.RunFusion, PositionFusion), args.model, advice)
+        model = common.load_as(truerank.RunFusion, args.model, "not a RunFusion; learn one with --qrels FILE")
     pool = truerank.RunPool(common.read_runs(args, args.runs))
     _report_findings(pool)
     if args.export is not None:

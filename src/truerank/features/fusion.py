@@ -1,8 +1,7 @@
 """Fusion without learning, by the name of the rule.
 
 If no list has equal scores, the values equal those of ranx (`ranx.fuse(..., norm="min-max")`). Among equal scores
-the order of the file decides in ranx, and the document ids decide here. Condorcet-fuse also differs if votes are
-equal or circular: the order of ranx then changes between processes.
+the order of the file decides in ranx, and the document ids decide here.
 """
 
 from __future__ import annotations
@@ -24,23 +23,15 @@ METHODS: dict[str, Callable[[RunPool], np.ndarray]] = {
     "comb-sum": rules.comb_sum,
     "comb-mnz": rules.comb_mnz,
     "comb-anz": rules.comb_anz,
-    "comb-gmnz": rules.comb_gmnz,
     "comb-max": rules.comb_max,
     "comb-min": rules.comb_min,
     "comb-med": rules.comb_med,
-    "isr": rules.inverse_square_rank,
-    "log-isr": rules.log_inverse_square_rank,
-    "logn-isr": rules.lognorm_inverse_square_rank,
-    "rbc": rules.rank_biased_centroid,
     "borda": rules.borda,
-    "condorcet": rules.condorcet,
 }
 WEIGHTED_METHODS: dict[str, Callable[[RunPool, Any], np.ndarray]] = {
     "weighted-sum": rules.comb_sum,
-    "mixed": rules.mixed,
     "weighted-mnz": rules.comb_mnz,
     "weighted-borda": rules.borda,
-    "weighted-condorcet": rules.condorcet,
 }
 
 

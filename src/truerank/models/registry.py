@@ -34,8 +34,6 @@ MODEL_PARTS: tuple[str, ...] = (
     "truerank.features.per_query:ZScoreInQuery",
     "truerank.rankers.run_fusion:RunFusion",
     "truerank.rankers.query_fusion:QueryFusion",
-    "truerank.features.position_fusion:BayesFuse",
-    "truerank.features.position_fusion:MAPFuse",
     "truerank.models.imported:ImportedRanker",
     "truerank.text.features:TextFeatures",
     "truerank.rankers.text_ranker:TextRanker",
@@ -59,7 +57,7 @@ MODEL_PARTS: tuple[str, ...] = (
 )
 
 # Classes of earlier files, and what does their work.
-GONE = dict.fromkeys(("PosFuse", "ProbFuse", "SegFuse", "SlideFuse"), "MAPFuse or BayesFuse")
+GONE = dict.fromkeys(("PosFuse", "ProbFuse", "SegFuse", "SlideFuse", "BayesFuse", "MAPFuse"), "RunFusion")
 
 
 def ranker_class(name: str) -> type:
