@@ -12,6 +12,13 @@ from truerank.cli.parser import description, finish_help
 from truerank.data.remarks import CODES
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+ERRORS = [
+    "",
+    "## Errors",
+    "",
+    "An error is one message on standard error, with what to type. The exit codes are listed with the "
+    "[commands](index.md), and warnings and notes on data with the [remarks](remarks.md).",
+]
 
 
 def page(name: str) -> str:
@@ -24,14 +31,15 @@ def page(name: str) -> str:
     about = f"{text[:1].upper()}{text[1:]}."
     if len(actions) > 1:
         about = f"{summary[:1].upper()}{summary[1:]}.\n\n" + "\n".join(f"* {text}" for text in actions)
-    lines = [f"# truerank {name}", "", about, "", "```text", str(parser.usage).replace("%%", "%"), "```"]
+    usage = str(parser.usage).replace("%%", "%")
+    lines = [f"# truerank {name}", "", about, "", "## Usage", "", "```text", usage, "```"]
     rare = []
     for group in parser._action_groups:
         actions = [action for action in group._group_actions if action.dest not in ("help", "help_all")]
         rare += [action for action in actions if action.dest in RARE]
         title = str(group.title).replace("positional arguments", "arguments")
         lines += _section(title, [action for action in actions if action.dest not in RARE])
-    lines += _section("rare options", rare) + _examples(name)
+    lines += _section("rare options", rare) + _examples(name) + ERRORS
     return "\n".join(lines) + "\n"
 
 
@@ -62,10 +70,8 @@ def _section(title: str, actions: list[argparse.Action]) -> list[str]:
         value = "" if action.nargs == 0 or (not action.option_strings and not action.choices) else value
         text = str(action.help or "").replace("%%", "%").replace(f": {value} (", " (")
         text = re.sub(r"(?<![\w`-])(--[a-z][a-z-]+)(?![^`]*`)", r"`\1`", text)
-        rows.append([names, value, text.replace("\n", " ").replace("|", "\\|")])
-    header = ["argument", "value", "meaning"]
-    if not any(value for _, value, _ in rows):
-        header, rows = ["argument", "meaning"], [[names, text] for names, _, text in rows]
+        rows.append([f"{names} {value}".rstrip(), text.replace("\n", " ").replace("|", "\\|")])
+    header = ["argument", "meaning"]
     rows = [header, ["---"] * len(header), *rows]
     return ["", f"## {title[:1].upper()}{title[1:]}", "", *("| " + " | ".join(row) + " |" for row in rows)]
 
@@ -85,13 +91,21 @@ def _examples(name: str) -> list[str]:
             for part in re.split(starts, block, flags=re.MULTILINE):
                 if part.startswith(f"truerank {name} ") and path.name not in shown.values():
                     shown.setdefault(f"$ {part.rstrip()}" if kind == "console" else part.rstrip(), path.name)
-    lines = ["", "## Examples"] if shown else []
-    with_output = sorted(shown.items(), key=lambda one: "tutorials" not in str(places[one[1]]))
+    lines, heading = list[str](), ""
+    with_output = sorted(
+        shown.items(), key=lambda one: (not _has_output(one[0]), "tutorials" not in str(places[one[1]]))
+    )
     for text, file in with_output[:3]:
         title = (DOCS / places[file]).read_text("utf-8").partition("\n")[0].removeprefix("# ")
         kind = "console" if text.startswith("$") else "sh"
+        before, heading = heading, "Output" if _has_output(text) and not lines else "Examples"
+        lines += ["", f"## {heading}"] if heading != before else []
         lines += ["", f"From [{title}](../../{places[file]}):", "", f"```{kind}", text, "```"]
     return lines
+
+
+def _has_output(text: str) -> bool:
+    return text.startswith("$") and any(line != "…" for line in text.replace("\\\n", "").splitlines()[1:])
 
 
 def main() -> None:

@@ -8,6 +8,9 @@ from griffe._internal.docstrings import numpy
 from mkdocs.utils import get_relative_url
 
 from truerank.cli import COMMANDS
+from truerank.core.printing import fitted_to, wrapped
+
+COLUMNS = 88  # of code on a page
 
 MOVED = {
     "architecture": "development/architecture",
@@ -27,9 +30,16 @@ def on_startup(**given: Any) -> None:
     numpy.parse_docstring_annotation = lambda annotation, *given, **settings: str(annotation).replace("`", "")
 
 
+def _fitted(block: re.Match[str]) -> str:
+    """Break the commands of a block that are wider than the column of a page."""
+    with fitted_to(COLUMNS):
+        return re.sub(r"^(\$ |)(truerank .*)$", lambda line: line[1] + wrapped(line[2]), block[0], flags=re.MULTILINE)
+
+
 def on_page_markdown(markdown: str, page: Any, **given: Any) -> str:
-    """Leave pages for developers out of the search, and link the commands that other pages name."""
+    """Break long commands, leave pages for developers out of the search, and link the commands that others name."""
     source = page.file.src_uri
+    markdown = re.sub(r"^```(?:sh|console)\n.*?^```", _fitted, markdown, flags=re.MULTILINE | re.DOTALL)
     if source.startswith("development/"):
         page.meta["search"] = {"exclude": True}
     if source.startswith(("development/", "api/", "rankers/", "gallery/")):

@@ -198,6 +198,18 @@ def test_the_readme_is_short():
     assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") <= 90
 
 
+def test_python_on_pages_fits_the_column():
+    wide = [
+        (path.name, line)
+        for path in EVERY_PAGE
+        if not {"development", "rankers", "README.md"} & set(path.relative_to(ROOT).parts)
+        for block in BLOCK.finditer(path.read_text(encoding="utf-8"))
+        for line in block["text"].splitlines()
+        if block["kind"] == "python" and len(line) > 96
+    ]
+    assert wide == []
+
+
 def test_every_command_has_a_page(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     import make_command_pages

@@ -22,7 +22,9 @@ def write_letor(data: RankingData, target: object, *, comments: bool = True) -> 
     """Write judged rankings as LETOR text.
 
     Numbers are written in the shortest form that reads back as the same float64 (a float32 value: as the same
-    float32, read with `dtype="float32"`), so `read_letor` gives back the same bits.
+    float32, read with `dtype="float32"`), so `read_letor` gives back the same bits. Judged documents that are not among
+    the rows, and rows that nobody judged (`RankingData.with_judgements`), are written as comment lines before the rows,
+    which `read_letor` reads and other programs skip.
 
     Parameters
     ----------
@@ -33,9 +35,6 @@ def write_letor(data: RankingData, target: object, *, comments: bool = True) -> 
         A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
     comments : bool, default=True
         Write comments after document ids.
-
-    Judged documents that are not among the rows, and rows that nobody judged (`RankingData.with_judgements`), are
-    written as comment lines before the rows, which `read_letor` reads and others skip.
 
     Raises
     ------
