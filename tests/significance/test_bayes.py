@@ -10,6 +10,7 @@ import pytest
 from reference.posterior import probabilities
 from truerank.cli import main
 from truerank.significance import compare_values, posterior
+from truerank.significance.bayes import cautious
 from truerank.significance.paper_table import paper_table
 
 
@@ -55,9 +56,9 @@ def test_equal_differences_and_units():
 @pytest.fixture(scope="module")
 def values():
     rng = np.random.default_rng(4)
-    old = rng.random(60)
-    return {"old": old, "new": old + rng.normal(0.06, 0.05, 60), "copy": old + rng.normal(0, 0.004, 60),
-            "bad": old - rng.normal(0.06, 0.05, 60)}  # fmt: skip
+    old = rng.random(240)
+    return {"old": old, "new": old + rng.normal(0.06, 0.05, 240), "copy": old + rng.normal(0, 0.004, 240),
+            "bad": old - rng.normal(0.06, 0.05, 240)}  # fmt: skip
 
 
 def test_a_comparison_says_better_equivalent_and_worse(values):
@@ -107,7 +108,7 @@ def test_few_equal_differences_decide_nothing():
 def test_queries_without_a_value_are_not_counted(values):
     missing = {name: np.r_[own, np.full(40, np.nan)] for name, own in values.items()}
     found = compare_values(missing, measure="AP").practical(0.01)
-    assert found.queries == 60
+    assert found.queries == 240
     assert str(found) == str(compare_values(values, measure="AP").practical(0.01))
 
 
@@ -115,3 +116,42 @@ def test_marks_of_the_posterior_have_no_p(values):
     found = {"AP": compare_values(values, measure="AP")}
     assert "(p < 0.05)" in paper_table(found, "markdown")
     assert "(p < 0.05)" not in paper_table(found, "markdown", rope=0.01)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_more_query_must_not_undo_equivalence(seed):
+    rng = np.random.default_rng(seed)
+    d, loss = rng.normal(0, 0.01, (int(rng.integers(50, 90)), 3)), rng.random(3)
+    plain, found = posterior(d, 0.01), cautious(d, 0.01, loss)
+    for k in range(3):
+        x = max(2 * np.abs(d[:, k]).max(), loss[k])
+        more = [posterior(np.append(d[:, k], one), 0.01).equivalent[0] for one in (x, -x)]
+        assert found.equivalent[k] == pytest.approx(min(plain.equivalent[k], *more))
+    assert found.better.tolist() == plain.better.tolist()
+
+
+def test_losses_that_the_sample_lacks_are_not_equivalent():
+    """A ranker that loses 0.5 on 2 % of queries is seldom equivalent within 0.005; the model alone says so often."""
+    rng, wrong = np.random.default_rng(0), np.zeros(2)
+    for _ in range(100):
+        old = rng.random(60)
+        d = rng.normal(0, 0.002, 60) - 0.5 * (rng.random(60) < 0.02)
+        wrong += (
+            posterior(d, 0.005, ends=False).equivalent[0] >= 0.95,
+            cautious(d, 0.005, old.mean()).equivalent[0] >= 0.95,
+        )
+    assert wrong[0] > 20
+    assert wrong[1] == 0
+
+
+@pytest.mark.parametrize(("queries", "lowest", "verdict"), [(49, 0.0, "undecided"), (50, 0.0, "equivalent"),
+                                                           (50, -0.1, "undecided")])  # fmt: skip
+def test_equivalence_needs_50_queries_and_values_that_tell_what_a_failure_loses(queries, lowest, verdict):
+    rng = np.random.default_rng(5)
+    old = rng.random(queries) / 10 + lowest
+    found = compare_values({"old": old, "new": old + rng.uniform(0, 0.001, queries)}).practical(0.02)
+    assert found.pairs[0].verdict == verdict
+    assert (found.to_dict()["pairs"][0]["equivalent"] is None) == (verdict == "undecided")
+    assert "nan" not in f"{found} {found.summary} {found.to_markdown()}"
+    gained = compare_values({"old": old, "new": old + 0.1 + rng.uniform(0, 0.001, queries)}).practical(0.02)
+    assert gained.pairs[0].verdict == "better"

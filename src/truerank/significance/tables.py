@@ -354,10 +354,11 @@ class Comparison(Result):
         return str(resolve("truerank.significance.methods_text:methods_text")({self.measure: self}, self._topics, seed))
 
     def practical(self, rope: float) -> Practical:
-        """Return the probabilities of better, equivalent within ±`rope`, and worse of each pair; see `posterior`."""
+        """Return the probabilities of better, equivalent within ±`rope`, and worse of each pair; see `cautious`."""
         pairs = [(pair.a, pair.b) for pair in self.pairs]
         d = np.stack([self._differences(a, b) for a, b in pairs], axis=1)
-        found: Practical = resolve("truerank.significance.bayes:practical")(pairs, d, rope, measure=self.measure)
+        practical = resolve("truerank.significance.bayes:practical")
+        found: Practical = practical(pairs, d, rope, self.per_query, by=self.by, measure=self.measure)
         found.experiment = self.experiment
         return found
 
