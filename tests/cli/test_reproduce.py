@@ -39,6 +39,37 @@ def test_a_recorded_command_is_reproduced(ready, capsys, command):
     assert json.loads(capsys.readouterr().out)["differences"] == []
 
 
+CROSS = ["cross-validate", "rows.txt", "--measures", "AP", "--ranker"]
+
+
+@pytest.mark.parametrize("more", [["ridge"], ["ridge", "--grid", "alpha=1,100"],
+                                  ["ridge", "--against", "single-feature"], ["ridge", "--curve"],
+                                  ["pairwise-descent", "--seeds", "0-2"],
+                                  ["pairwise-descent", "--against", "ridge", "--seeds", "0-2"]])  # fmt: skip
+def test_learners_are_reproduced_and_other_seeds_rows_and_versions_are_told(ready, capsys, more):
+    rng = np.random.default_rng(1)
+    rows = [
+        f"{rng.integers(0, 3)} qid:{q} 1:{rng.random():.4f} 2:{rng.random():.4f}\n" for q in range(30) for _ in "12345"
+    ]
+    (ready / "rows.txt").write_text("".join(rows))
+    assert main([*CROSS, *more, "--record", "r.json"]) == 0
+    assert main(["reproduce", "r.json"]) == 0
+    told = json.loads((ready / "r.json").read_text())
+    assert "rows.txt" in told["files"]
+    other = ["1-3" if word == "0-2" else word for word in told["command"]]
+    other += [] if "--seeds" in more else ["--seed", "9"]
+    changed = told | {"command": other, "versions": told["versions"] | {"numba": "0.1"}}
+    (ready / "r.json").write_text(json.dumps(changed))
+    capsys.readouterr()
+    assert main(["reproduce", "r.json", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["differences"]
+    assert set(report["versions"]) == {"numba"}
+    (ready / "rows.txt").write_text("".join(rows[5:]))
+    assert main(["reproduce", "r.json", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["changed_files"] == ["rows.txt"]
+
+
 def test_a_changed_file_is_named(ready, capsys):
     assert main([*COMPARE, "--record=r.json"]) == 0
     (ready / "b.run").write_text((ready / "b.run").read_text() + "14 Q0 d99 0 0.5 b\n")
@@ -67,10 +98,16 @@ def test_a_changed_figure_is_named(ready, capsys):
         [],
         ["compare", "--history=h"],
         ["evaluate", "--cluster", "tcp://x:1"],
+        ["cross-validate", "rows.txt", "--scores=x"],
+        ["cross-validate", "rows.txt", "--state", "x"],
+        [["compare"]],
     ],
 )
 def test_only_commands_that_read_run_again(ready, command):
-    (ready / "r.json").write_text(json.dumps({"schema": "reproduce/1", "command": command, "files": {}}))
+    (ready / "r.json").write_text(json.dumps({"schema": "reproduce/1", "command": command, "files": {},
+                                               "versions": {}, "figures": {}}))  # fmt: skip
+    assert main(["reproduce", "r.json"]) == 2
+    (ready / "r.json").write_text(json.dumps({"schema": "reproduce/1", "command": COMPARE, "files": {}}))
     assert main(["reproduce", "r.json"]) == 2
     (ready / "r.json").write_text("{")
     assert main(["reproduce", "r.json"]) == 2

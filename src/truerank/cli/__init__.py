@@ -32,7 +32,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("truerank.cli.evaluate", "compute ranking measures of a model, scores or a TREC run"),
     "compare": ("truerank.cli.compare", "test whether models, scores or runs differ"),
     "gate": ("truerank.cli.gate", "pass or fail a new system in continuous integration"),
-    "reproduce": ("truerank.cli.reproduce", "run a recorded comparison or evaluation again, and compare its figures"),
+    "reproduce": ("truerank.cli.reproduce", "run a recorded command again, and compare its figures"),
     "depth": ("truerank.cli.depth", "show quality and cost by the number of reranked documents"),
     "power": ("truerank.cli.power", "predict how many queries a test needs to find a difference"),
     "report": ("truerank.cli.report", "write one HTML page of evidence on models, scores or runs"),

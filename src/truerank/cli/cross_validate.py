@@ -14,6 +14,7 @@ from typing import Any
 import truerank
 from truerank.cli import common, options, ranker_options
 from truerank.cli.parser import OutputFile, OutputFolder, argument, option, positive, refuse, within
+from truerank.cli.reproduce import record
 from truerank.core.files import one_step
 
 
@@ -25,7 +26,7 @@ def _seeds(text: str) -> list[int]:
     return [seed for part in ends for seed in range(part[0], part[-1] + 1)]
 
 
-class Arguments(options.Learning, options.Folds, options.Clustered, options.Json):
+class Arguments(options.Learning, options.Folds, options.Clustered, options.Record, options.Json):
     folds: str = argument(
         "a folder with Fold*/{train,vali,test}.txt, a folder with five parts S1.txt … S5.txt (test S_k, validation "
         "S_k-1, train on the other three), or one file that is split by query",
@@ -61,6 +62,7 @@ class Arguments(options.Learning, options.Folds, options.Clustered, options.Json
         refuse("grid select scores cluster position", "curve"),
         refuse("grid select scores cluster position categorical curve", "seeds"),
         refuse("position scores prepare", "cluster"),
+        refuse("scores state cluster", "record"),
     )
 
 
@@ -126,10 +128,11 @@ def run(args: Arguments) -> int:
 
 def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, float], averaged: dict[str, float]) -> int:
     """Print a row for each fold, and the means over the folds; those with ties averaged where they differ."""
+    report = {"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
+              "mean_ties_averaged": averaged}  # fmt: skip
+    record(args, report)
     if args.json:
-        common.print_report(args, {"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
-                           "mean_ties_averaged": averaged})  # fmt: skip
-        return 0
+        return common.show(args, report, "")
     each = [json.dumps(common.plain(row["params"])) for row in results]
     rows = [[row["fold"], *row["measures"].values(), text] for row, text in zip(results, each)]
     rows.append(["mean of folds", *mean.values(), ""])
@@ -181,11 +184,13 @@ def _compared(args: Arguments, settings: dict[str, Any]) -> int:
     if args.seeds:
         common.note(f"{found.fits} fits, {found.cpu_seconds:.1f} CPU seconds")
         if not args.against:
+            record(args, found.to_dict())
             return common.show(args, found.to_dict(), str(found))
     about = "learners" if args.about == "learners" else "seeds" if args.seeds else "rankers"
     test = found.compare(about=about, baseline=args.ranker)
     report = {"means": found.means, "convention": args.convention, "folds": found.n_folds, "repeats": found.repeats}
     report |= {"about": test.about, "comparison": test.to_dict()}
+    record(args, report)
     text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}\n\n{test}"
     return common.show(args, report, text)
 
@@ -208,6 +213,7 @@ def _curve(args: Arguments, settings: dict[str, Any]) -> int:
     )  # fmt: skip
     report = {"measure": found.measure, "train_sizes": found.train_sizes.tolist(), "queries": found.n_test}
     report |= {name: getattr(found, name).tolist() for name in ("train_scores", "test_scores", "low", "high")}
+    record(args, report)
     return common.show(args, report, str(found))
 
 

@@ -1,7 +1,7 @@
-"""`truerank reproduce`: run a recorded comparison or evaluation again, and compare its figures.
+"""`truerank reproduce`: run a recorded comparison, evaluation or cross-validation again, and compare its figures.
 
-`--record FILE` of compare and evaluate writes the command, versions, SHA-256 of the files that were read, and all
-figures. Run this in the folder where the command ran.
+`--record FILE` of these commands writes the command, versions, SHA-256 of the files that were read, and all figures.
+Run this in the folder where the command ran.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import math
 import os
 import platform
+import shlex
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from typing import Any
@@ -22,19 +23,16 @@ from truerank.core.errors import DataFileError
 from truerank.core.files import read_text
 
 FAILURE = 2
-_RECORDED = ("compare", "evaluate")  # commands that only read
-_RECORD = "--" + "record"  # of those commands
-_REFUSED = (
-    _RECORD,
-    *(f"--{name}" for name in ("history", "cluster")),
-)  # options that write, or connect to other machines
+_RECORD = "record"  # the option of those commands
+_FORBIDDEN = f"{_RECORD} history cluster"  # options that write, or connect to other machines
+_RECORDED = {"compare": _FORBIDDEN, "evaluate": _FORBIDDEN, "cross-validate": f"{_FORBIDDEN} scores state"}
 _SCHEMA = "reproduce/1"
 _UNLIKE = {"version", "schema"}  # entries of results that may differ
 _CLOSE = 1e-9
 
 
 class Arguments(options.Json):
-    record: str = argument("file that compare or evaluate recorded", "FILE")
+    record: str = argument("file that compare, evaluate or cross-validate recorded", "FILE")
 
 
 def record(args: options.Record, figures: dict[str, Any]) -> None:
@@ -43,9 +41,9 @@ def record(args: options.Record, figures: dict[str, Any]) -> None:
         return
     words, kept = iter(args.argv), []
     for word in words:
-        if word == _RECORD:
+        if word == f"--{_RECORD}":
             next(words)
-        elif not word.startswith(f"{_RECORD}="):
+        elif not word.startswith(f"--{_RECORD}="):
             kept.append(word)
     read = [path for path in args.read if os.path.isfile(path)]
     found = {
@@ -67,29 +65,29 @@ def run(args: Arguments) -> int:
         told = json.loads(read_text(args.record))
     except ValueError as error:
         raise DataFileError(f"not JSON ({error})", args.record, code="record") from error
-    words = told.get("command", []) if isinstance(told, dict) and told.get("schema") == _SCHEMA else []
-    if not words or words[0] not in _RECORDED or any(str(word).startswith(_REFUSED) for word in words):
+    kept = dict.fromkeys(("command", "files", "versions", "figures")) | (told if isinstance(told, dict) else {})
+    words = [str(word) for word in kept["command"] or ()] if kept.get("schema") == _SCHEMA else []
+    if None in kept.values() or not words or _forbidden(words):
         raise DataFileError(
-            f"not a record of {' or '.join(_RECORDED)}; write one with their option {_RECORD} FILE",
+            f"not a record of {', '.join(_RECORDED)}; write one with their option --{_RECORD} FILE",
             args.record,
             code="record",
         )
-    files = told.get("files", {})
-    changed = [path for path, digest in files.items() if not os.path.isfile(path) or _digest(path) != digest]
-    versions = {name: [own, now] for name, now in _versions().items() if (own := told["versions"].get(name)) != now}
+    changed = [path for path, digest in kept["files"].items() if not os.path.isfile(path) or _digest(path) != digest]
+    versions = {name: [own, now] for name, now in _versions().items() if (own := kept["versions"].get(name)) != now}
     differ: list[list[Any]] = []
     if not changed:
         printed = io.StringIO()
         with redirect_stdout(printed):
-            code = main([*map(str, words), *([] if "--json" in words else ["--json"])])
+            code = main([*words, *([] if "--json" in words else ["--json"])])
         if code:
             raise common.UsageError(f"the recorded command ended with exit code {code}")
-        before, after = dict(_leaves(told["figures"])), dict(_leaves(json.loads(printed.getvalue())))
+        before, after = dict(_leaves(kept["figures"])), dict(_leaves(json.loads(printed.getvalue())))
         differ = [[name, before.get(name), after.get(name)] for name in sorted({*before, *after})
                   if not _equal(before.get(name), after.get(name))]  # fmt: skip
     same = not changed and not differ
     report = {"reproduced": same, "changed_files": changed, "versions": versions, "differences": differ}
-    lines = [f"{'reproduced' if same else 'NOT reproduced'}: truerank {' '.join(map(str, words))}"]
+    lines = [f"{'reproduced' if same else 'NOT reproduced'}: truerank {shlex.join(words)}"]
     lines += [f"{path}: the file is missing or has changed" for path in changed]
     lines += [f"{name} {now} here, {own} in the record" for name, (own, now) in versions.items()]
     lines += [common.table(differ[:20], ["figure", "record", "here"])] if differ else []
@@ -98,12 +96,19 @@ def run(args: Arguments) -> int:
     return 0 if same else 1
 
 
+def _forbidden(words: list[str]) -> bool:
+    """Whether the command is none that `--record` writes: another one, or with options that write."""
+    forbidden = tuple(f"--{name}" for name in _RECORDED.get(words[0], "").split())
+    return not forbidden or any(word.startswith(forbidden) for word in words)
+
+
 def _versions() -> dict[str, str]:
-    import numpy
+    from importlib.metadata import version
 
     from truerank import __version__
 
-    return {"truerank": __version__, "python": platform.python_version(), "numpy": numpy.__version__}
+    found = {"truerank": __version__, "python": platform.python_version()}
+    return found | {name: version(name) for name in ("numpy", "numba")}
 
 
 def _digest(path: str) -> str:
