@@ -20,8 +20,8 @@ from truerank.experiments.experiment import Experiment
 from truerank.experiments.policy import check_order, check_shared_topics
 from truerank.experiments.segments import labels_in, segment_masks
 from truerank.io.gold_sets import GoldSet, matched_spans, read_gold
-from truerank.io.results import as_scores, by_id, collapsed, read_results
-from truerank.io.trec import Run, as_run
+from truerank.io.results import COLLAPSE, as_scores, by_id, collapsed, read_results
+from truerank.io.trec import Qrels, Run, as_run
 from truerank.measures import parse_measure
 from truerank.measures.base import Measure
 from truerank.measures.coverage import over_topics
@@ -101,7 +101,7 @@ def gate(
     known = read_gold(gold)
     sides = {name: _as_run(source, known, collapse) for name, source in (("baseline", baseline), ("new", new))}
     check_shared_topics(known.qrels, {name: run.query_ids.tolist() for name, run in sides.items()})
-    notes = _notes(known.qrels.query_ids.tolist(), sides)
+    notes = _notes(known.qrels, sides)
     experiment = Experiment(
         known.qrels, sides, [parse_measure(measure, convention)], convention=convention, topics="all",
         segments=None if segments is None else _labels(known, segments),
@@ -190,8 +190,22 @@ def _as_run(source: object, gold: GoldSet, collapse: Any) -> Run:
     return by_id(as_run(as_scores(lists if collapse is None else collapsed(lists, collapse))), gold.qrels)
 
 
-def _notes(queries: list[str], sides: Mapping[str, Run]) -> list[str]:
-    notes, wanted = [], set(queries)
+def _notes(qrels: Qrels, sides: Mapping[str, Run]) -> list[str]:
+    """Return what is counted 0 or left out; an error if no run has a relevant document."""
+    wanted, judged = set(qrels.query_ids.tolist()), qrels.by_topic(qrels.grades)
+    relevant = {query: {name for name, grade in own.items() if grade > 0} for query, own in judged.items()}
+    found = [(query, own) for run in sides.values() for query, own in run.by_topic(run.scores).items() if own]
+    if any(relevant.values()) and found and not any(own.keys() & relevant.get(query, set()) for query, own in found):
+        example = next(sorted(own)[0] for own in relevant.values() if own)
+        raise InvalidInputError(
+            "no result of the two systems is a relevant document: they have ids such as "
+            f"{next(iter(found[0][1]))!r:.60}, and the gold set such as {example!r:.60}; expected the same ids",
+            code="no-shared-documents",
+            remedies=[COLLAPSE],
+        )
+    notes, empty = [], len(wanted) - sum(map(bool, relevant.values()))
+    if empty:
+        notes.append(f"{counted(empty, 'query')} of the gold set without a relevant document, which count 0")
     for name, run in sides.items():
         there = set(run.query_ids.tolist())
         if lacking := len(wanted - there):

@@ -70,7 +70,8 @@ def read_gold(source: object) -> GoldSet:
         return GoldSet(ratings_of(content).qrels())
     if len(lines) < len(content.values):
         line = next(line for line, own in content.values if not isinstance(own, dict) or _query(own) is None)
-        raise DataFileError("no query, or no list such as relevant", content.name, line)
+        what = 'no query, or no list such as "relevant": [] (nothing is relevant)'
+        raise DataFileError(what, content.name, line)
     spans, segments, rest = dict[str, list[Span]](), dict[str, dict[str, str]](), list[tuple[int | None, Any]]()
     grades, texts = dict[str, dict[str, float]](), dict[str, str]()
     for line, record in lines:
@@ -105,7 +106,7 @@ def read_gold(source: object) -> GoldSet:
 def _query(record: Mapping[str, Any]) -> str | None:
     """Return the query of a line of a gold set; None for other JSON."""
     roles, known = roles_of(record), {plain(key): value for key, value in record.items()}
-    if not any(lists_documents(plain(key)) for key in record):
+    if not any(lists_documents(plain(key)) and isinstance(own, dict | list | None) for key, own in record.items()):
         return None
     found = [record.get(roles.get("query", "")), known.get("id"), record.get(roles.get("text", ""))]
     return next((id_text(one) for one in found if isinstance(one, str | int)), None)

@@ -25,7 +25,7 @@ from truerank.io.lists import as_lists
 from truerank.io.streams import Source
 from truerank.io.trec import Qrels, Run, as_run, read_run, run_name
 
-_COLLAPSE = Remedy('to make a document of the text before a "#", if results are chunks', collapse="#")
+COLLAPSE = Remedy('to make a document of the text before a "#", if results are chunks', collapse="#")
 ResultLists = dict[str, list[tuple[str, float]]]
 """Ids and scores of each query's results, best first."""
 
@@ -101,7 +101,7 @@ def run_of(source: object, tag: str = "", collapse: Any = None) -> Run:
         return as_run(source, tag)
     except TruerankError as error:
         if error.code == "twice":
-            error.add(_COLLAPSE)
+            error.add(COLLAPSE)
         raise
 
 
@@ -147,7 +147,7 @@ def as_scores(lists: ResultLists) -> dict[str, dict[str, float]]:
             twice = next(name for place, name in enumerate(names) if name in names[:place])
             raise InvalidInputError(
                 f"query {query!r} has result {twice!r} twice; expected it once",
-                remedies=[_COLLAPSE],
+                remedies=[COLLAPSE],
                 code="repeated-result",
             )
     return {query: dict(own) for query, own in lists.items()}

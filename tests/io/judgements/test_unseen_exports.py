@@ -456,7 +456,7 @@ X["markdown table"] = (
 X["yaml"] = (
     "export.yaml",
     "queries:\n  - query: red shoes\n    ratings:\n      a1: 3\n      a2: 0\n  - query: tv\n    ratings:\n      a3: 2\n",
-    "REFUSE yaml",
+    {"red shoes": {"a1": 3, "a2": 0}, "tv": {"a3": 2}},
 )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from truerank.core.errors import DataFileError
 from truerank.io.delimited import dialect
-from truerank.io.judgements.roles import lists_documents, plain, roles_of
+from truerank.io.judgements.roles import listed_alone, lists_documents, plain, roles_of
 from truerank.io.letor.grammar import NUMBER, check_bytes
 from truerank.io.streams import Source
 
@@ -92,6 +92,8 @@ def of_text(data: bytes, name: str) -> Content:
     if start in "{[":
         values = [(line, one) for line, value in _json_values(text, name) for one in _records(value)]
         return Content(name, "json", text, values)
+    if is_yaml(text):
+        return Content(name, "json", text, [(None, one) for one in _records(_yaml_value(text, name))])
     first = next((line for line in text.split("\n") if line.strip() and not line.startswith("#")), "")
     if _is_text(first):
         text = _without_titles(text)
@@ -100,13 +102,18 @@ def of_text(data: bytes, name: str) -> Content:
     return _of_delimited(text, data, name)
 
 
+def is_yaml(text: str) -> bool:
+    """Return whether a text starts as YAML: with `name:`, or with `- name: value`."""
+    return bool(re.match(r"(\s*(#.*)?\n|---.*\n)*(- ['\"\w]+\s*:(\s|$)|['\"\w-]+:\s*(#.*)?\n\s)", text))
+
+
 def is_trec(head: bytes, columns: int) -> bool:
     """Return whether the first bytes of a file are of TREC text with 4 or 6 columns, right or damaged.
 
     >>> is_trec(b"1 0 d 2", 4), is_trec(b"1 0 d", 4), is_trec(b"query,docid,rating", 4), is_trec(b"1 Q0 d 1 9.5 x", 4)
     (True, True, False, False)
     """
-    if head.startswith((*_TABLES, _LZ4)):
+    if head.startswith((*_TABLES, _LZ4)) or is_yaml(head.decode("utf-8", "replace")):
         return False
     line = next((line for line in head.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")), b"")
     words, other = line.split(), 10 - columns
@@ -157,7 +164,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         twice = next(name for place, name in enumerate(names) if name in names[:place])
         raise DataFileError(f"an object has the key {twice!r:.80} twice; expected it once")
-    return found
+    return listed_alone(found)
 
 
 def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
@@ -185,6 +192,18 @@ def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
         if not is_action(value):
             values.append((number, value))
     return values
+
+
+def _yaml_value(text: str, name: str) -> Any:
+    """Return the value of YAML with the types of JSON."""
+    import yaml
+
+    try:
+        return json.loads(json.dumps(yaml.safe_load(text), default=str), object_pairs_hook=_once)
+    except yaml.YAMLError as error:
+        at = getattr(error, "problem_mark", None)
+        what = f"the YAML is damaged: {getattr(error, 'problem', error)}"
+        raise DataFileError(what, name, None if at is None else at.line + 1) from error
 
 
 def _records(value: Any) -> list[Any]:

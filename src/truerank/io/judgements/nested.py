@@ -134,6 +134,8 @@ class _Walk:
             text = asked[0] if len(asked) == 1 else None
         if at.query is not None and lists_documents(key, self.what) and "document" not in roles:
             named = [one[name] for one in [*objects, known] for name in _NAMES if _is_id(one.get(name))]
+            only = [value for name, value in known.items() if name.endswith("id") and _is_id(value)]
+            named = named or only * (len(only) == 1)
             roles |= {"document": named[0]} if named else {}
         lists = any(lists_documents(plain(name), self.what) for name in node)
         if at.query is None or "query" in roles or ("text" in roles and lists):  # also within a list that has an id
@@ -214,10 +216,10 @@ def _are_numbers(value: object) -> bool:
 
 
 def _are_documents(value: object, queries: int) -> bool:
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list):
         return False
-    if all(isinstance(one, str) for one in value):
-        return queries > 1
+    if all(map(_is_id, value)):
+        return queries > 1 and len(set(value)) == len(value)
     return all(
         isinstance(one, dict) and "document" in roles_of(one) and not has(one, "query") and not has(one, "querytext")
         for one in value

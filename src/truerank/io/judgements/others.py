@@ -25,7 +25,6 @@ _LOOKS = (
     ("json", r'"results"|"retrieved', "a run (results of a system)", _RUN),
     ("json", r'"_?(doc_?)?id"[\s\S]*"(text|title|contents|body)"', "documents or queries (a corpus)", _RUN),
     ("text", r"\A\s*([|+]|-[-+]+-\s*$)", "a table that is drawn with lines", "Export it as CSV"),
-    ("text", r"\A(---\n)?\s*[\w-]+:\s*$", "YAML", "Write it as JSON"),
     ("text", r"\A\s*<(!doctype|html)", "a web page", "Was it saved after a login? Export the file again"),
     ("text", r"\A\s*<", "XML or TREC topics", "Topics are queries; judgements have a grade for each document"),
     ("text", _COMMENTS + r"\S+[ \t]+qid:[^#\n]*$", "LETOR features without document ids",
@@ -50,6 +49,8 @@ def looks_like(content: Content) -> tuple[str, str]:
     for kind, pattern, looks, advice in _LOOKS:
         if kind == content.kind and re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
             return looks, advice
+    if content.kind == "json" and roles_of(content.first()).keys() & {"query", "text"}:
+        return f"queries without documents ({few(content.first())})", 'Expected a list such as "relevant": ["d1", "d2"]'
     if content.kind == "json":
         return f"other JSON ({few(content.first()) or 'no object'})", ""
     if content.kind == "text":

@@ -13,7 +13,7 @@ from truerank.core.errors import DataFileError, InvalidInputError, Remedy, Truer
 from truerank.core.names import Table, resolve, unknown
 from truerank.core.types import PathLike
 from truerank.data.remarks import Remark, RemarkWarning
-from truerank.io.judgements.content import BINARY, Content, of_text, read_content
+from truerank.io.judgements.content import BINARY, Content, is_yaml, of_text, read_content
 from truerank.io.judgements.formats import Format
 from truerank.io.judgements.others import looks_like
 from truerank.io.judgements.places import PLACES
@@ -133,7 +133,7 @@ def holds_judgements(path: PathLike) -> bool:
         return False
     with Source(path) as source:
         head = source.peek()
-        if head.lstrip()[:1] in (b"{", b"["):
+        if head.lstrip()[:1] in (b"{", b"[", b"|", b"<") or is_yaml(head.decode("utf-8", "replace")):
             return True
         try:
             lines = head[: head.rfind(b"\n") + 1] or head

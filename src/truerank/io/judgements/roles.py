@@ -28,10 +28,14 @@ JUDGE = (
 SCORE = ("score", "scores", "similarity", "sim", "modelscore", "retrievalscore")
 RANK = ("rank", "position", "pos", "ranking")
 ROLES = {"query": QUERY, "text": TEXT, "document": DOCUMENT, "grade": GRADE, "judge": JUDGE}
+_THINGS = (
+    r"(doc|document|chunk|passage|paragraph|source|file|page|path|url|note|article|paper|product|item|section|node)"
+)
 _LISTS = {
     "grade": re.compile(
-        r"(?!.*answer)(judge?ment|rating|relevan|doc(ument)?rating|expected|groundtruth|positive|gold|qrel|label|grade"
-        r"|references?context|correct|target|support|evidence).*|context|retrievalgts?"
+        r"(?!.*(answer|pattern|fact|keyword|contain|string|phrase|term|tool|strategy|behaviou?r|refus|decision|count"
+        r"|not(?!e)|exclu|absent))(judge?ment|rating|relevan|doc(ument)?rating|expect(ed)?|groundtruth|positive|gold|qrel"
+        r"|label|grade|references?context|correct|target|support|evidence|mustinclude).*|context|retrievalgts?"
     ),
     "score": re.compile(
         r"results?|docs?|documents?|(top)?hits|outputs?|((doc|document|chunk|passage|context|node|hit)s?)?ids|points|matches|"
@@ -40,6 +44,8 @@ _LISTS = {
 }
 _RANKED = re.compile(r"results?|retriev(ed|al).*|ranking|ranked.*|(top)?hits")
 """Lists of a system's results, in which a score is no grade."""
+_ONE = re.compile(rf"(expect(ed)?|gold(en)?|relevant|correct|groundtruth)(top)?{_THINGS}(id|name|path|url)?")
+"""Keys of the only relevant document of a query."""
 _OUTER = re.compile(r"^(input|answer|data|rows?|fields|_?source|metadata)\.|_(s|ss|i|l|f|d|t|txt|str)$", re.IGNORECASE)
 """What surrounds a name in records that were made flat (`Input.query`), and the types at the end of Solr's fields."""
 _LIKE = {
@@ -72,19 +78,36 @@ def lists_documents(key: str, value: str = "grade") -> bool:
     return bool(_LISTS[value].fullmatch(key))
 
 
+def listed_alone(record: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of JSON with a list in place of the only relevant document of a query.
+
+    >>> listed_alone({"question": "what is a pod?", "expected_doc_id": "pods.md"})
+    {'question': 'what is a pod?', 'expected_doc_id': ['pods.md']}
+    """
+    alone = [name for name, own in record.items() if not isinstance(own, dict | list) and _ONE.fullmatch(plain(name))]
+    if not alone or not (roles := roles_of(record)).keys() & {"query", "text"} or "grade" in roles:
+        return record
+    return record | {name: [] if record[name] in (None, "") else [record[name]] for name in alone}
+
+
 def other_lists(names: Iterable[str], value: str = "grade") -> set[str]:
-    """Return the keys that list the same documents once more: texts next to ids, answers next to contexts.
+    """Return the keys that list the same documents once more: texts next to ids, documents next to their chunks.
 
     >>> sorted(other_lists(["reference_contexts", "reference_context_ids", "response"]))
     ['reference_contexts']
     >>> sorted(other_lists(["ground_truth_context", "ground_truths"]))
     ['ground_truths']
+    >>> sorted(other_lists(["gold_doc_ids", "gold_chunk_ids", "gold_answers"]))
+    ['gold_doc_ids']
     """
     lists = [name for name in names if lists_documents(plain(name), value)]
-    for form in (r"ids?$", "context"):
-        if best := [name for name in lists if re.search(form, plain(name))]:
-            return {*lists} - {*best}
-    return set()
+    best = lists
+    for form in (r"ids?$", rf"{_THINGS}s?$", "context"):
+        if found := [name for name in best if re.search(form, plain(name))]:
+            best = found
+            break
+    finest = [name for name in best if re.search("chunk|passage|paragraph|node", plain(name))]
+    return {*lists} - {*(finest or best)}
 
 
 def lists_of_other_kind(record: Mapping[str, Any], value: str = "grade") -> set[str]:
@@ -122,6 +145,8 @@ def _roles_of(names: tuple[str, ...], value: str, like: bool) -> dict[str, str]:
     for role, usual in wanted.items():
         if name := next((known[name] for name in usual if name in known), None):
             found[role] = name
+    if plain(found.get("query", "")) == "topic" and "text" in found and "id" in known:  # what a query is about
+        del found["query"]
     for role, pattern in _LIKE.items() if like else ():
         if role in found or not wanted.get(role) or (role == "text" and "query" in found):
             continue
