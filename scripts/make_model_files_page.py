@@ -23,8 +23,9 @@ This page lists what a model file holds. `scripts/make_model_files_page.py` writ
 A model file is JSON: `{"format": "truerank-model", "version": 1, "truerank": …, "model": …}`.
 An object has `$class`, the
 constructor's arguments `params`, the attributes `fitted`, and `checksums`: for each argument and attribute the CRC-32
-of the ASCII JSON `[class, name, value]` without spaces, as 8 hexadecimal digits. An array has `$array` (its dtype),
-`shape` and `values`; a float that is not finite is `{"$float": "nan"}`. Nothing in a file is executed.
+of the ASCII JSON `[class, name, value]` without spaces, as 8 hexadecimal digits; in it, `[dtype, shape, CRC-32 of the
+little-endian bytes]` replaces an array of numbers, and `["str", shape, values]` one of texts. An array has `$array`
+(its dtype), `shape` and `values`; a float that is not finite is `{"$float": "nan"}`. Nothing in a file is executed.
 
 A field that does not fit its text, or differs from its checksum, is an error that names the field. Files of versions
 before the checksums have none and load; so do files written by hand.

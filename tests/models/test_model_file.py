@@ -14,15 +14,14 @@ from hypothesis.extra import numpy as hnp
 from support.refusals import refused
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.files import atomic_write
-from truerank.models.model_file import decode, encode, load_model
+from truerank.models.model_file import decode, encode, from_json, load_model, to_json
 
 DTYPES = [np.float64, np.float32, np.int64, np.int32, np.uint8, np.bool_]
 
 
 @given(st.sampled_from(DTYPES).flatmap(lambda d: hnp.arrays(d, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0))))
 def test_arrays_keep_every_bit(array):
-    text = json.dumps(encode(array), allow_nan=False)
-    back = decode(json.loads(text))
+    back = decode(from_json(to_json(encode(array))))
     assert back.dtype == array.dtype
     assert back.shape == array.shape
     np.testing.assert_array_equal(back, array)
@@ -32,7 +31,7 @@ def test_arrays_keep_every_bit(array):
 
 def test_numbers_strings_and_nested_values_come_back():
     value = {"a": [1, 2.5, None, True, "x"], "b": {"c": float("inf"), "d": -0.0}, "e": np.array(["u", "vw"])}
-    back = decode(json.loads(json.dumps(encode(value), allow_nan=False)))
+    back = decode(from_json(to_json(encode(value))))
     assert back["a"] == value["a"]
     assert back["b"]["c"] == float("inf")
     assert str(back["b"]["d"]) == "-0.0"
@@ -47,11 +46,29 @@ def test_what_has_no_form_is_refused(value):
 
 @pytest.mark.parametrize("value", [{1: 2}, {"$class": "x"}, {"a": {np.int64(3): [0.5]}, "b": 1}])
 def test_dicts_of_any_texts_and_numbers_come_back(value):
-    assert decode(json.loads(json.dumps(encode(value)))) == value
+    assert decode(from_json(to_json(encode(value)))) == value
 
 
 def test_a_dict_with_keys_of_an_array_of_texts_is_written_as_an_object():
     assert encode({np.str_("a"): [1]}) == {"a": [1]}
+
+
+ARRAY = {"$array": "float64", "shape": [2], "values": [1.5, "nan"]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"$array": "float16"}, {"$array": None}, {"shape": [3]}, {"shape": [-1, -2]}, {"shape": "2"}, {"values": None},
+        {"values": [1.5, "1.5"]}, {"values": [1.5, True]}, {"values": [1.5, None]}, {"values": [[1.5], 2.0]},
+        {"values": [ARRAY, 2.0]}, {"$array": "int64"}, {"$array": "uint8", "values": [1, 256]}, {"$array": "bool"},
+        {"$array": "str"}, {"more": 1}, {"$array": ARRAY}, {"shape": [ARRAY]},
+    ],
+)  # fmt: skip
+def test_a_damaged_array_is_refused(change):
+    assert decode(from_json(json.dumps(ARRAY)))[0] == 1.5
+    with pytest.raises(ModelFileError, match="array"):
+        decode(from_json(json.dumps(ARRAY | change)))
 
 
 @pytest.mark.parametrize("pairs", [1, [[1]], [[[1], 2]], [[None, 2]]])

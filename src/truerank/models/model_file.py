@@ -80,7 +80,7 @@ def model_text(model: Any) -> str:
     if getattr(model, "reading_", None):
         document["reading"] = dict(model.reading_)
         document["checksums"] = _checksums("model", {"reading": document["reading"]})
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    return to_json(document) + "\n"
 
 
 _IMPORT = "convert it with `truerank import`, or import_model in Python"
@@ -98,7 +98,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     try:
         with open(name, encoding="utf-8") as stream:
             text = stream.read()
-        document = {"tree_info": []} if text.startswith("tree\n") else json.loads(text)  # LightGBM's text, or JSON
+        document = {"tree_info": []} if text.startswith("tree\n") else from_json(text)  # LightGBM's text, or JSON
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or a number of thousands of digits
         raise ModelFileError(
             f"not a model file (no valid JSON: {error}); save one with save_model", name, code="not-json"
@@ -197,12 +197,31 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
 
 
 def _quoted(value: object) -> str:
-    text = "an object" if isinstance(value, dict) else json.dumps(value)
+    text = "an object" if isinstance(value, dict) else json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:60] + "…"
 
 
+def to_json(value: Any) -> str:
+    """Return the text of what `encode` returned."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_encode_array)
+
+
+def from_json(text: str) -> Any:
+    """Parse text of `to_json` for `decode`. An array that is damaged becomes the error, which `decode` raises."""
+
+    def with_arrays(value: dict[str, Any]) -> Any:
+        if "$array" not in value:
+            return value
+        try:
+            return _decode_array(value)
+        except ModelFileError as error:
+            return error
+
+    return json.loads(text, object_hook=with_arrays)
+
+
 def encode(value: Any) -> Any:
-    """Convert `value` to JSON types."""
+    """Convert `value` to JSON types and arrays."""
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, np.bool_):
@@ -212,7 +231,9 @@ def encode(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
     if isinstance(value, np.ndarray):
-        return _encode_array(value)
+        if value.dtype.kind not in "UO" and value.dtype.name not in _DTYPES:
+            raise InvalidInputError(f"a model file cannot keep an array of dtype {value.dtype}", code="cannot-keep")
+        return value
     if isinstance(value, list | tuple):
         return list(map(encode, value))
     if isinstance(value, dict):
@@ -251,12 +272,12 @@ def decode(value: object, fitted: bool = False) -> Any:
     """The inverse of `encode`; every object is checked, and a model must be fitted if `fitted` is set."""
     if isinstance(value, list):
         return [decode(item) for item in value]
+    if isinstance(value, ModelFileError):
+        raise value
     if not isinstance(value, dict):
         return value
     if "$float" in value:
         return _decode_float(value["$float"])
-    if "$array" in value:
-        return _decode_array(value)
     if "$dict" in value:
         pairs = value["$dict"]
         if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
@@ -294,8 +315,6 @@ def _decode_float(text: object) -> float:
 def _encode_array(array: np.ndarray) -> dict[str, Any]:
     if array.dtype.kind in "UO":
         return {"$array": "str", "shape": list(array.shape), "values": [str(item) for item in array.ravel()]}
-    if array.dtype.name not in _DTYPES:
-        raise InvalidInputError(f"a model file cannot keep an array of dtype {array.dtype}", code="cannot-keep")
     if array.dtype.kind == "f":
         # float32 values are exact as float64, and tolist writes the shortest text that gives them back.
         values: list[Any] = array.astype(np.float64).ravel().tolist()
@@ -307,7 +326,9 @@ def _encode_array(array: np.ndarray) -> dict[str, Any]:
 
 
 def _decode_array(value: dict[str, Any]) -> np.ndarray:
-    dtype, shape, values = value["$array"], value.get("shape"), value.get("values")
+    if value.keys() != {"$array", "shape", "values"}:
+        raise ModelFileError(f"an array must have $array, shape and values, got {_quoted(sorted(value))}")
+    dtype, shape, values = value["$array"], value["shape"], value["values"]
     if not isinstance(dtype, str) or (dtype != "str" and dtype not in _DTYPES):
         raise ModelFileError(f"unknown array type {_quoted(dtype)}")
     if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < _MAX_VALUES for size in shape):
@@ -317,13 +338,12 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
         raise ModelFileError(
             f"an array of shape {_quoted(shape)} must hold {_quoted(math.prod(shape))} values, got {_quoted(received)}"
         )
-    kinds: tuple[type, ...] = {"str": (str,), "bool": (bool,)}.get(dtype, (int,))
-    if dtype.startswith("float"):
-        wrong = [v for v in values if type(v) not in (float, int) and v not in ("nan", "inf", "-inf")]
-    else:
-        wrong = [v for v in values if type(v) not in kinds]
-    if wrong:
-        raise ModelFileError(f"an array of {dtype} holds {_quoted(wrong[0])}")
+    kinds: set[type] = {float, int} if dtype.startswith("float") else {{"str": str, "bool": bool}.get(dtype, int)}
+    if not kinds.issuperset(map(type, values)):
+        names = ("nan", "inf", "-inf") if float in kinds else ()
+        for own in values:
+            if type(own) not in kinds and not (type(own) is str and own in names):
+                raise ModelFileError(f"an array of {dtype} holds {_quoted(own)}")
     try:
         return np.array(values, dtype=str if dtype == "str" else dtype).reshape(shape)
     except (OverflowError, ValueError) as error:
@@ -331,8 +351,19 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
 
 
 def _checksums(name: str, parts: dict[str, Any]) -> dict[str, str]:
-    """Return the checksum of each field of an object in the file: CRC-32 of its JSON, with the name of the class."""
-    texts = {key: json.dumps([name, key, item], separators=(",", ":")) for key, item in parts.items()}
+    """Return the checksum of each field of an object in the file.
+
+    It is the CRC-32 of the JSON of the class's name, the field's name and the field. An array in it is replaced by its
+    dtype, its shape and the CRC-32 of its little-endian bytes, because numbers take long to print.
+    """
+
+    def digest(array: np.ndarray) -> list[Any]:
+        if array.dtype.kind in "UO":
+            return ["str", array.shape, array.ravel().tolist()]
+        content = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        return [array.dtype.name, array.shape, zlib.crc32(content)]
+
+    texts = {key: json.dumps([name, key, item], separators=(",", ":"), default=digest) for key, item in parts.items()}
     return {key: f"{zlib.crc32(text.encode()):08x}" for key, text in texts.items()}
 
 
@@ -359,7 +390,7 @@ def _encode_object(model: Any, own_fields: Mapping[str, str] | None = None) -> d
 
 def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
     name = value["$class"]
-    if name == "Pipeline":
+    if isinstance(name, str) and name == "Pipeline":  # an array is compared with a text value by value
         from sklearn.pipeline import Pipeline
 
         steps = value.get("steps")
