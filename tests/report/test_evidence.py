@@ -338,3 +338,18 @@ def test_models_with_thresholds_say_how_much_their_rankings_move():
         assert re.search(rf"<td[^>]*>{name}</td>.*?{np.nanmean(moved):.4f}", rows, re.S)
     scores = [System(name, judged, data.grouped(model.predict(data))) for name, model in named.items()]
     assert "Stability of the rankings" not in page_of(scores, measures="nDCG@10", convention="ranklib")
+
+
+def test_one_query_has_no_verdict_and_no_figures_of_a_test():
+    text = page_of(made_systems(queries=1))
+    summary = text[text.index('id="summary"') : text.index('id="measures"')]
+    assert "No verdict on system 1 and system 0: 1 query cannot be tested." in summary
+    assert "nan" not in summary.replace("dominant-baseline", "")
+
+
+def test_without_a_stated_baseline_nothing_is_marked_against_the_first_system():
+    text = page_of(made_systems(systems=3), baseline=None)
+    measures = text[text.index('id="measures"') : text.index("<details")]
+    assert "(baseline)" not in measures
+    assert "**" not in measures
+    assert "Differences from system 0, the first system" in text

@@ -45,7 +45,7 @@ class Chart:
     def to_dict(self) -> dict[str, Any]:
         """Return the whole Vega-Lite specification."""
         whole = {"$schema": _SCHEMA, "title": self.label, "description": self.label, "width": 520, **self.spec}
-        whole["config"] = {"axisY": {"titleLimit": 200}, "title": {"limit": 520}}
+        whole["config"] = {"axisY": {"titleLimit": 200, "labelLimit": 300}, "title": {"limit": 520}}
         return dict(_coloured(plain(whole)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -147,7 +147,7 @@ def intervals(rows: Points, title: str, label: str, *, zero: bool = False) -> Ch
 
 
 def _named() -> dict[str, Any]:
-    return {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 300}}
+    return {"field": "name", "type": "nominal", "sort": None, "title": None}
 
 
 def bars(values: Mapping[str, float], title: str, label: str) -> Chart:

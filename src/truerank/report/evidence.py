@@ -101,7 +101,7 @@ def make_report(
     sections = [
         Section("summary", "Summary", verdict + chart(picture.plot()) + about),
         _measures(evidence),
-        *_comparison(systems, compared),
+        *_comparison(systems, compared, bool(evidence.leaders)),
         _by_query(systems, results, first, other),
         _ties(systems, results),
         *_by_system(systems, "curves", "Learning curves", _curves),
@@ -122,13 +122,14 @@ def make_report(
 
 def _measures(evidence: Evidence) -> Section:
     """One table of systems and measures, the best system first, and the intervals of the first measure."""
-    names, results, first, compared = evidence.systems, evidence.results, evidence.first, evidence.compared
+    names, results, first = evidence.systems, evidence.results, evidence.first
+    compared = {} if evidence.leaders else evidence.compared  # with a baseline that was not stated, marks would mislead
     ranks = evidence.rank_sets
     better = {(name, p.a) for name, one in compared.items() for p in one.pairs if p.p_adjusted < 0.05}
     sign = 1.0 if results[0].measures[first].higher_is_better else -1.0
     rows: list[list[Any]] = []
     for system, result in sorted(zip(names, results), key=lambda one: -np.nan_to_num(sign * one[1][first])):
-        row: list[Any] = [system + (" (baseline)" if system == names[0] and len(names) > 1 else "")]
+        row: list[Any] = [system + (" (baseline)" if system == names[0] and compared else "")]
         intervals = result.intervals()
         for name in result:
             if not np.isfinite(result.per_query[name]).any():
@@ -163,7 +164,7 @@ def _ties(systems: Sequence[System], results: list[Evaluation]) -> Section:
     return Section("ties", "Ties and unjudged documents", text, folded=True)
 
 
-def _comparison(systems: Sequence[System], compared: dict[str, Comparison]) -> list[Section]:
+def _comparison(systems: Sequence[System], compared: dict[str, Comparison], unstated: bool) -> list[Section]:
     if not compared:
         return []
     rows: list[list[Any]] = [
@@ -184,7 +185,8 @@ def _comparison(systems: Sequence[System], compared: dict[str, Comparison]) -> l
         paragraph(t, quiet=True) for t in [note, *remarks_below(compared), *remarks]
     )
     text += about
-    return [Section("comparison", f"Better than {systems[0].name}?", text, folded=True)]
+    title = f"Differences from {systems[0].name}, the first system" if unstated else f"Better than {systems[0].name}?"
+    return [Section("comparison", title, text, folded=True)]
 
 
 def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, other: int) -> Section:

@@ -59,7 +59,7 @@ def data_table(columns: list[str], rows: list[list[Any]], label: str, *, pick: s
 
 def chart(drawn: Chart) -> str:
     """A chart in the colours and the width of the page."""
-    whole = {"width": "container", "autosize": {"type": "fit", "contains": "padding"}, **drawn.spec}
+    whole = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, **drawn.spec}
     return f'<div class="chart" data-label="{html.escape(drawn.label)}"></div>{_json(whole)}'
 
 

@@ -196,6 +196,8 @@ class Comparison(Result):
         judged, reversible = self._judging(pair)
         if reversible:
             return f"No verdict on {pair.a} and {pair.b}, since unjudged documents can reverse it{judged}."
+        if math.isnan(pair.p):
+            return f"No verdict on {pair.a} and {pair.b}: {counted(pair.queries, 'query')} cannot be tested{judged}."
         better, worse = (pair.a, pair.b) if pair.difference > 0 else (pair.b, pair.a)
         if pair.p_adjusted < LEVEL and better == self.favoured(pair):
             return f"{better} is better than {worse}{judged}."
@@ -221,11 +223,13 @@ class Comparison(Result):
         chosen = ""
         if systems > 2 and self.baseline is not None:
             chosen = f"{pair.a} has the best mean of the {systems - 1} systems that are compared with {pair.b}. "
+        interval = "" if math.isnan(low) else f" ({kind} {low:+.4f} to {high:+.4f})"
+        tested = "" if math.isnan(pair.p) else f" (p = {pair.p_adjusted:.3g} after correction)"
         return (
             f"{chosen}{self.measure or 'The mean'} is {self.means[pair.a]:.4f} for {pair.a} and "
-            f"{self.means[pair.b]:.4f} for {pair.b}: a difference of {pair.difference:+.4f} ({kind} {low:+.4f} to "
-            f"{high:+.4f}). {counted(pair.wins, 'query')} gain, {pair.losses} lose, {pair.ties} do not change "
-            f"(p = {pair.p_adjusted:.3g} after correction)."
+            f"{self.means[pair.b]:.4f} for {pair.b}: a difference of {pair.difference:+.4f}{interval}. "
+            f"Of {counted(pair.queries, 'query')}, {pair.wins} gain, {pair.losses} lose and {pair.ties} do not "
+            f"change{tested}."
         )
 
     def _judging(self, pair: PairComparison) -> tuple[str, bool]:

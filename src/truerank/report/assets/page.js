@@ -19,7 +19,7 @@
       const many = (spec.data?.values?.length ?? 0) > 1500;
       spec.config = themed({
         background: "page-ground", font: "system-ui, sans-serif", view: { stroke: "page-line" },
-        axisQuantitative: { tickCount: 5 }, axisY: { titleLimit: 200 }, axis: { labelColor: "page-ink", titleColor: "page-ink", gridColor: "page-line", domainColor: "page-quiet", tickColor: "page-quiet", labelFontSize: 12, titleFontSize: 12, labelFlush: false, labelSeparation: 8 },
+        axisQuantitative: { tickCount: 5 }, axisY: { titleLimit: 200, labelLimit: Math.min(300, 0.4 * holder.clientWidth) }, axis: { labelColor: "page-ink", titleColor: "page-ink", gridColor: "page-line", domainColor: "page-quiet", tickColor: "page-quiet", labelFontSize: 12, titleFontSize: 12, labelFlush: false, labelSeparation: 8 },
         legend: { labelColor: "page-ink", titleColor: "page-ink", labelFontSize: 12 }, title: { color: "page-ink" },
       });
       window.vegaEmbed(holder, spec, { actions: false, ast: true, renderer: many ? "canvas" : "svg", tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" } })
