@@ -353,3 +353,27 @@ def test_a_line_above_the_header_is_named(tmp_path, first):
         read_table(path)
     path.write_text("#qid,y,f\n1,0,1\n1,1,2\n")  # a name may begin with the mark of a comment
     assert read_table(path, query="#qid").n_rows == 2
+
+
+@pytest.mark.parametrize("cell", [[1, 2], [], {"a": 1}, [["x"]]])
+@pytest.mark.parametrize("role", ["feature", "category", "grade"])
+@pytest.mark.parametrize("make", ["parquet", "arrow", "pandas"])
+def test_lists_and_structs_are_no_cells(tmp_path, cell, role, make):
+    table = pa.table({"qid": [1, 1], "y": [0, 1], "f": [0.5, 1.5], "other": [cell, cell]})
+    source = tmp_path / f"a.{make}"
+    if make == "parquet":
+        pq = pytest.importorskip("pyarrow.parquet")
+        if cell == []:
+            table = table.set_column(3, "other", pa.array([cell, cell], pa.list_(pa.int64())))
+        pq.write_table(table, source)
+    elif make == "arrow":
+        pytest.importorskip("pyarrow.feather").write_feather(table, source, compression="uncompressed")
+    else:
+        source = table.to_pandas()
+    given = {"category": {"categories": ["other"]}, "grade": {"grade": "other"}}.get(role, {})
+    with pytest.raises(
+        InvalidInputError if make == "pandas" else DataFileError, match="lists or structs: row 1"
+    ) as caught:
+        read_table(source, **given)
+    assert role == "grade" or [own.arguments for own in caught.value.remedies] == [{"exclude": ["other"]}]
+    assert read_table(source, exclude=["other"]).feature_names == ["f"]

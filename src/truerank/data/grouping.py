@@ -51,6 +51,17 @@ def id_texts(values: Iterable[Any]) -> list[str]:
     return ["" if is_missing(value) else id_text(value) for value in values]
 
 
+def refuse_nested(values: np.ndarray, name: str) -> None:
+    """Raise an InvalidInputError if a cell of a column (n,) holds several values (list, struct)."""
+    for row, cell in enumerate(values.tolist() if values.dtype.kind == "O" else []):
+        if isinstance(cell, list | dict | np.ndarray):
+            raise InvalidInputError(
+                f"column {name!r} has lists or structs: row {row + 1} has {cell!r:.60}; expected one value a row",
+                value=name,
+                code="not-numeric",
+            )
+
+
 def as_ids(values: np.ndarray, name: str) -> np.ndarray:
     """Return a column of ids (n,) that keeps their text; every column of ids passes through here.
 

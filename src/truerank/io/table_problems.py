@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import nearest
-from truerank.data.grouping import is_missing
+from truerank.data.grouping import is_missing, refuse_nested
 
 LIKELY = {
     "query": (
@@ -166,6 +166,11 @@ def feature_problems(
     empty: list[tuple[str, list[int]]] = []
     for name in names:
         values = column(name)
+        try:
+            refuse_nested(values, name)
+        except InvalidInputError as error:
+            problems.append(Problem(error.message.what, (Remedy("to ignore it", exclude=[name]),)))
+            continue
         listed = values.tolist() if values.dtype.kind == "O" else []
         absent = [row for row, value in enumerate(listed) if is_missing(value) or (name in coded and value == "")]
         if values.dtype.kind == "f":

@@ -25,7 +25,7 @@ from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
 from truerank.core.names import resolve
 from truerank.core.types import DTypeLike, PathLike
 from truerank.data.columns import chosen_columns, names_of
-from truerank.data.grouping import as_ids, id_text, is_missing
+from truerank.data.grouping import as_ids, id_text, is_missing, refuse_nested
 from truerank.data.rank_columns import are_row_labels, is_unnamed
 from truerank.data.ranking_data import RankingData
 from truerank.data.remarks import Remark, RemarkWarning
@@ -479,6 +479,7 @@ def _is_numeric(values: np.ndarray) -> bool:
 
 def _grades(values: np.ndarray, name: str, scale: object) -> np.ndarray:
     """Return the numbers of a column of grades (n,), which may be words."""
+    refuse_nested(values, name)
     if scale is None and _is_numeric(values):
         return _numbers(values, name, "error", _NO_GRADE)
     try:
@@ -522,6 +523,7 @@ def _codes(
     """
     if values.dtype.kind in "fiub" and known is None:
         return _numbers(values, name, "error" if missing == "error" else "nan")
+    refuse_nested(values, name)
     texts = [None if is_missing(value) or value == "" else id_text(value) for value in values.tolist()]
     if missing == "error":
         _refuse_missing(np.array([text is None for text in texts], dtype=bool), name)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, ModelFileError, Remedy
+from truerank.core.errors import InvalidInputError, ModelFileError, Remedy, WrongTypeError
 from truerank.core.schema import check_fields
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
@@ -191,6 +191,12 @@ class ImportedRanker(Ranker):
         )
 
     def _check_values(self, X: Any) -> None:
+        if self.tool_ == "xgboost" and hasattr(X, "tocsr"):
+            raise WrongTypeError(
+                "these data are sparse, and XGBoost counts entries that a sparse matrix does not store as missing. "
+                "Pass a dense matrix with nan in their place",
+                code="sparse",
+            )
         super()._check_values(X)
         for k, listed in () if ANY_CATEGORY.get() else self._listed().items():
             # A table has -1 for an unknown text, which is missing for LightGBM and an error for XGBoost.

@@ -22,7 +22,7 @@ from tests.models.foreign.test_hostile import (
 
 from support.refusals import refused
 from truerank import RankingData, export_model, import_model, load_model, save_model
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError, ModelFileError, WrongTypeError
 
 STORED = {
     "_index": ".ltrstore", "_source": {"name": "m", "type": "model", "model": {
@@ -289,3 +289,39 @@ def test_a_large_limit_reserves_no_memory(tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "[1.]", done.stderr
+
+
+@pytest.mark.parametrize(("version", "base"), [([1, 0, 2], -1.3862944), ([1, 2, 1], -1.3862944), ([1, 3, 3], 0.2)])
+def test_the_base_score_of_logitraw_was_a_probability_before_version_1_3(tmp_path, version, base):
+    """The figures are the margins without trees of these versions, with base_score=0.2."""
+    model = json.loads(json.dumps(XGBOOST)) | {"version": version}
+    before = read(tmp_path, model).predict([[0.0, 0.0]])[0] - 0.5
+    model["learner"]["learner_model_param"]["base_score"] = "2E-1"
+    model["learner"]["objective"] = {"name": "binary:logitraw"}
+    assert read(tmp_path, model).predict([[0.0, 0.0]])[0] - before == pytest.approx(base, rel=1e-6)
+
+
+def test_sparse_rows_are_refused_for_xgboost_which_counts_what_is_not_stored_as_missing(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    ranker = read(tmp_path, XGBOOST)
+    assert "leaves out as missing" in ranker.status_
+    with refused(WrongTypeError, code="sparse") as caught:
+        ranker.predict(sparse.csr_matrix([[0.0, 1.0]]))
+    assert "nan in their place" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [None, 3, {"learner": 1}, np.zeros(2)])
+def test_what_is_no_model_is_named(value):
+    with pytest.raises(WrongTypeError) as caught:
+        import_model(value)
+    assert type(value).__name__ in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [(b"\x78\x9c\x4b", "joblib"), (b"\x08\x07\x12\x04", "ONNX"), (b"###  Model data\n", "no known format")],
+)
+def test_other_files_are_named(tmp_path, content, named):
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(ModelFileError, match=named):
+        import_model(tmp_path / "model")

@@ -277,3 +277,21 @@ def test_catboost_scaled_shrunk_and_summed(rows, tmp_path):
     for changed in (model, catboost.sum_models([model, other], weights=[0.5, 2.0])):
         changed.save_model(str(tmp_path / "model.json"), format="json")
         np.testing.assert_allclose(import_model(tmp_path / "model.json").predict(X), changed.predict(X), atol=1e-13)
+
+
+@pytest.mark.parametrize("missing", [-999.0, 0, np.float64(7)])
+def test_a_value_that_xgboost_reads_as_missing_is_refused_in_memory(rows, missing):
+    xgboost = pytest.importorskip("xgboost")
+    X, y = (own[:200] for own in rows)
+    X = np.where(np.isnan(X), missing, X)
+    model = xgboost.XGBRegressor(n_estimators=2, max_depth=2, n_jobs=1, missing=missing).fit(X, y)
+    with refused(ModelFileError, code="missing-value") as caught:
+        import_model(model)
+    assert "XGBRegressor" in str(caught.value)
+
+
+def test_errors_about_a_model_in_memory_name_it(rows):
+    lightgbm = pytest.importorskip("lightgbm")
+    model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1, n_jobs=1).fit(rows[0][:200], np.arange(200) % 3)
+    with pytest.raises(ModelFileError, match="^the fitted LGBMClassifier"):
+        import_model(model)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, ModelFileError, Remedy
+from truerank.core.errors import InvalidInputError, ModelFileError, Remedy, WrongTypeError
 from truerank.core.files import encoding_of
 from truerank.core.schema import check_model
 from truerank.data.columns import default_names
@@ -32,6 +32,13 @@ _BINARY: dict[bytes | tuple[bytes, ...], str] = {
     "its tool's own format",
     b"PK\x03\x04": "this is an archive; unpack it, and import the model file in it",
     b"\x1f\x8b": "this is gzip; unpack it first",
+    (
+        b"\x78\x01",
+        b"\x78\x5e",
+        b"\x78\x9c",
+        b"\x78\xda",
+    ): "this is compressed by zlib, as joblib's pickles are; save the model in its tool's own format",
+    b"\x08": "this may be ONNX or Core ML, which are not read; save the model in its tool's own format",
 }
 
 
@@ -87,11 +94,24 @@ def import_model(
     """
     if is_foreign(path):
         size = n_features if feature_names is not None else n_features or getattr(path, "n_features_in_", None)
+        reader = Reader(f"the fitted {type(path).__name__}")
+        missing = getattr(path, "missing", None)  # of XGBoost's estimators; newer files do not contain it
+        if isinstance(missing, int | float) and missing == missing:
+            what = f"it reads {missing!r} as missing. Train on NaN in its place, with missing=float('nan')"
+            raise reader.fail("", what, code="missing-value")
         with written(path) as file:
-            return import_model(file, feature_names=feature_names, n_features=size)
-    name = os.fspath(path)
-    reader = Reader(name)
-    model = read_foreign(_content(name, reader), reader, feature_names, n_features)
+            return _imported(file, reader, feature_names, size)
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise WrongTypeError(
+            "import_model reads a model file of another tool, or a fitted model of LightGBM, XGBoost or CatBoost, got "
+            f"{type(path).__name__}",
+            remedies=["for a pipeline, import its last step, and transform the rows before"],
+        )
+    return _imported(path, Reader(os.fsdecode(path)), feature_names, n_features)
+
+
+def _imported(path: Any, reader: Reader, feature_names: Sequence[str] | None, n_features: int | None) -> ImportedRanker:
+    model = read_foreign(_content(path, reader), reader, feature_names, n_features)
     try:
         ranker = ImportedRanker.of(model)
         check_model(ranker)
@@ -105,10 +125,10 @@ def as_own(model: Any) -> Any:
     return import_model(model) if is_foreign(model) else model
 
 
-def _content(name: str, reader: Reader) -> bytes:
+def _content(path: Any, reader: Reader) -> bytes:
     """Return the bytes of a file. A part at a time, because a read of the limit reserves that much memory."""
     parts, size = [], 0
-    with open(name, "rb") as stream:
+    with open(path, "rb") as stream:
         while part := stream.read(_PART):
             parts.append(part)
             size += len(part)
@@ -157,7 +177,7 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
         raise reader.fail(
             "line 1", "XGBoost's text dump has rounded numbers and no base score; " + _SAVE_XGBOOST, code="text-dump"
         )
-    if head.startswith("##"):
+    if re.match("##(?!#)", head):
         return text_formats.read_ranklib(text.lstrip(), reader, size)
     if head.startswith("tree") and "version" in head:
         return lightgbm.read_text(text, reader)

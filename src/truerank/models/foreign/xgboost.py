@@ -35,8 +35,12 @@ _IDENTITY = (
     "rank:map",
 )  # fmt: skip
 _DEFAULT_SIDE = "missing values go to the default side of each split"
+_AS_NAN = (
+    "XGBoost counts what a sparse matrix or LETOR line leaves out as missing, and the value of `missing=`, which newer "
+    "files do not name: give nan in their place"
+)
 _ONE_LEAF = {"size_leaf_vector": ("0", "1", 0, 1), "num_roots": ("0", "1", 0, 1)}
-_FILE = Keys("learner", names="version")
+_FILE = Keys("learner version")
 _LEARNER = Keys("attributes feature_names feature_types gradient_booster learner_model_param objective")
 _PARAMS = Keys("base_score num_class num_feature num_target", training="boost_from_average")
 _BOOSTERS = {"gbtree": Keys("name model"), "gblinear": Keys("name model"), "dart": Keys("name gbtree weight_drop")}
@@ -77,7 +81,7 @@ def read_saved(value: object, reader: Reader, *, plugin: bool = False) -> Foreig
     names = reader.names(given or [f"f{k}" for k in range(n_features)], "learner.feature_names")
     if len(names) != n_features:
         raise reader.fail("learner.feature_names", f"{len(names)} names for num_feature={n_features}")
-    base = 0.0 if plugin else _base_margin(params.get("base_score", "0"), learner, reader)
+    base = 0.0 if plugin else _base_margin(params.get("base_score", "0"), learner, value.get("version"), reader)
     kind, place = booster.get("name"), "learner.gradient_booster"
     if not isinstance(kind, str) or kind not in _BOOSTERS or (plugin and kind != "gbtree"):
         expected = "gbtree" if plugin else "gbtree, dart or gblinear"
@@ -101,6 +105,7 @@ def read_saved(value: object, reader: Reader, *, plugin: bool = False) -> Foreig
         weight = 1.0 if weights is None else weights[number]
         _add_saved_tree(tree, f"{place}.model.trees[{number}]", n_features, weight, listed, reader, builder)
     form = ModelForm(names, Plain(builder.trees()), start=base, float32_sums=True)
+    notes += () if plugin else (_AS_NAN,)
     return ForeignModel(
         "xgboost", form, float32=True, notes=notes, numbered=not given, missing=_DEFAULT_SIDE, categories=listed
     )
@@ -174,7 +179,7 @@ def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, read
     )
 
 
-def _base_margin(text: object, learner: dict[str, Any], reader: Reader) -> float:
+def _base_margin(text: object, learner: dict[str, Any], version: object, reader: Reader) -> float:
     """Return the base score as a margin; since version 3 it is a text with an array, "[5E-1]"."""
     place = "learner.learner_model_param.base_score"
     if isinstance(text, str) and text.startswith("["):
@@ -188,7 +193,7 @@ def _base_margin(text: object, learner: dict[str, Any], reader: Reader) -> float
     base = float(reader.float32(text, place))
     objective = learner.get("objective")
     name = objective.get("name", "") if isinstance(objective, dict) else ""
-    if name in _LOGIT:
+    if name in _LOGIT or (name == "binary:logitraw" and isinstance(version, list) and version < [1, 3]):
         reader.fail_if(not 0 < base < 1, place, f"a probability is expected with {name}, got {base}")
         odds = float(np.float32(1) / np.float32(base) - np.float32(1))
         return float(np.float32(-math.log(odds)))  # equals C's logf; NumPy's float32 log differs by an ulp
@@ -335,7 +340,8 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None, *, 
         names = [f"f{k}" for k in range(size)]
     unordered = names is None and len(found) > 1
     form = ModelForm(tuple(found) if names is None else tuple(names), Plain(trees), float32_sums=True)
-    notes = () if plugin else ("a dump lacks the base score, the weights of dart, and the number of outputs",)
+    lacks = "a dump lacks the base score, the weights of dart, and the number of outputs"
+    notes = () if plugin else (lacks, _AS_NAN)
     return ForeignModel("xgboost", form, float32=True, notes=notes, unordered=unordered, missing=_DEFAULT_SIDE)
 
 
