@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from compat.ported_scripts import SCRIPTS
-from truerank import evaluate, load_sample
-from truerank.core.errors import InvalidInputError
+from truerank import ObliviousBoosting, evaluate, load_sample
+from truerank.compat.port import Dataset, LGBMRanker, train
+from truerank.core.errors import InvalidInputError, TruerankWarning
 
 pandas = pytest.importorskip("pandas")
 IMPORTS = [
@@ -19,12 +20,13 @@ IMPORTS = [
     (r"^from (?:lightgbm|xgboost|catboost)(?:\.sklearn)? import", "from truerank.compat.port import"),
 ]
 PASTED = {"lightgbm, recommendations with dart", "lightgbm, penalties", "pyterrier, xgboost", "xgboost, demo/rank",
-          "xgboost, penalties", "catboost, categories and pairs", "lightgbm, native with records"}  # fmt: skip
+          "xgboost, penalties", "catboost, categories and pairs",
+          "lightgbm, search with penalties and gains"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def inputs():
-    data, names = load_sample(), {}
+def inputs(tmp_path_factory):
+    data, names = load_sample(), {"np": np, "folder": str(tmp_path_factory.mktemp("files"))}
     for suffix, first in (("", 0), ("_valid", 20), ("_test", 40)):
         part = data.take_queries(range(first, first + 20))
         X = np.array(part.X)
@@ -84,6 +86,44 @@ def test_a_script_runs_after_one_pasted_line_at_most(name, inputs):
     assert edits == (name in PASTED)
     value = evaluate(inputs["y_test"], found, "nDCG@10", qid=inputs["qid_test"])["nDCG@10"]
     assert value > 0.35  # random orders have 0.17
+
+
+def test_a_measure_of_scores_is_answered_with_the_arguments_of_a_measure(inputs):
+    given = {"group": inputs["group"], "eval_set": [(inputs["X_valid"], inputs["y_valid"])]} | {
+        "eval_group": [inputs["group_valid"]]
+    }
+    with pytest.raises(InvalidInputError, match=r"function of \(grades\), .* in the order of the ranking"):
+        LGBMRanker(n_estimators=2).fit(
+            inputs["X"], inputs["y"], eval_metric=lambda y, scores: ("m", 0.0, True), **given
+        )
+    with pytest.raises(InvalidInputError, match=r"feval: give eval_metric=f"):
+        train(
+            {}, Dataset(inputs["X"], inputs["y"], group=inputs["group"]), 2, feval=lambda scores, rows: ("m", 0.0, True)
+        )
+
+
+def test_best_rounds_and_values_have_the_forms_of_both_libraries(inputs):
+    gbm = train({}, Dataset(inputs["X"], inputs["y"], qid=inputs["qid"]), 6,
+                valid_sets=[Dataset(inputs["X_valid"], inputs["y_valid"], qid=inputs["qid_valid"])])  # fmt: skip
+    assert gbm.best_iteration == 5
+    np.testing.assert_array_equal(gbm.predict(inputs["X"], num_iteration=gbm.best_iteration), gbm.predict(inputs["X"]))
+    with pytest.raises(InvalidInputError, match="staged_predict"):
+        gbm.predict(inputs["X"], num_iteration=5)
+    assert gbm.best_score == gbm.best_score["valid_0"]["ndcg@10"] == gbm.evals_result_["valid_0"]["ndcg@10"][-1]
+    with pytest.raises(InvalidInputError, match="contributions"):
+        gbm.get_feature_importance(type="ShapValues")
+
+
+def test_categories_of_one_fit_are_read_in_its_predictions():
+    frame = pandas.DataFrame({"shop": ["a", "b", "a", "c"] * 3, "price": np.arange(12.0)})
+    y, qid = [1, 0, 1, 0] * 3, [1] * 6 + [2] * 6
+    with pytest.warns(TruerankWarning, match="cat_features"):
+        ranker = ObliviousBoosting(n_estimators=3).fit(frame, y, qid=qid, cat_features=["shop"])
+    own = ObliviousBoosting(n_estimators=3, categorical=["shop"]).fit(frame, y, qid=qid)
+    np.testing.assert_array_equal(ranker.predict(frame), own.predict(frame))
+    assert ranker.categorical is None
+    ranker.fit(frame[["price"]], y, qid=qid)
+    assert ranker.predict(frame[["price"]]).shape == (12,)  # without categories again
 
 
 def test_names_without_a_counterpart_are_answered_with_what_to_use():

@@ -244,6 +244,8 @@ def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
     for key, value in other.items():
         if value is None or key in ("thread_count", "verbose"):
             continue
+        if key == "num_iteration" and value == getattr(ranker, "best_iteration", None) and type(value) is not int:
+            continue  # LightGBM's `num_iteration=booster.best_iteration`, which it counts from 1
         if key == "pred_contrib" and value:
             raise InvalidInputError(
                 "predict does not accept pred_contrib: ranker.contributions(X) returns (n, p)", code="pred-contrib"

@@ -192,6 +192,10 @@ INSTEAD_IN_FIT = by_name(
         ),
         "pairs come from grades; give grades that order these pairs": "pairs pairs_weight",
         "weights of queries go to query_weight, one for each query or row": "group_weight",
+        "give eval_metric=f: f(grades) returns the value of one query, whose grades are in the order of the ranking": (
+            "feval custom_metric"
+        ),
+        "give the constructor objective=f: f(y, scores, offsets) returns gradients and their slopes": "obj fobj",
         "validation queries are not weighed": "eval_sample_weight sample_weight_eval_set",
     }
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
+from truerank.core.rounds import Round
 from truerank.data.grouping import queries_of_sizes
 
 _HARMLESS = (
@@ -113,7 +114,7 @@ def train(
     sets = dict(zip(names, listed)) | {name: one for one, name in evals}
     sets |= {} if eval_set is None else {"eval": eval_set}
     settings = dict(params or {})
-    if "alpha" in settings:  # XGBoost's absolute penalty, which is not ours of that name
+    if "alpha" in settings and "n_estimators" not in settings:  # XGBoost's absolute penalty, not ours of that name
         settings["reg_alpha"] = settings.pop("alpha")
     if (
         not {"n_estimators", "num_iterations", "iterations", "num_trees", "num_boost_round", "num_round"}
@@ -154,12 +155,40 @@ class LearningRateScheduler:
         self.learning_rates = learning_rate
 
 
+class TrainingCallback:
+    """Base of callbacks in the form of XGBoost: `after_iteration(model, epoch, evals_log)` ends the fit by True.
+
+    `model` is None, because the trees are not a model before the fit ends.
+    """
+
+    def __init__(self) -> None:
+        self.log: dict[str, dict[str, list[float]]] = {}
+
+    def __call__(self, done: Round) -> bool:
+        log = self.__dict__.setdefault("log", {})
+        for name, own in done.measures.items():
+            for measure, value in own.items():
+                log.setdefault(name, {}).setdefault(measure.lower(), []).append(value)
+        return bool(self.after_iteration(None, done.round - 1, log))
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """Do nothing; subclasses replace it."""
+        return False
+
+
+def Booster(params: Any = None, cache: Any = (), model_file: Any = None, **other: Any) -> Any:
+    """Return a ranker for `load_model`, or the ranker in a file that `save_model` wrote."""
+    ranker = LGBMRanker()
+    if model_file is not None:
+        ranker.load_model(model_file)
+    return ranker
+
+
 _INSTEAD = {
     "cv": 'use truerank.cross_validate(ranker, RankingData(X, y, qid), "nDCG@10", cv=5)',
     "plot_importance": "use truerank.permutation_importance(ranker, data).plot(), or ranker.feature_importances_",
     "plot_metric": "use ranker.evals_result_, which has the values by round",
     "plot_tree": "use truerank.explain(ranker, data, query=...)",
-    "Booster": "use truerank.load_model(path), or truerank.import_model(path) for a file of another library",
 }
 
 

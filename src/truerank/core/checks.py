@@ -130,7 +130,7 @@ def check_number(
     return float(value)
 
 
-def check_function(function: Any, what: str, arguments: str) -> None:
+def check_function(function: Any, what: str, arguments: str, meaning: str = "") -> None:
     """Raise unless a caller's function can be called with these arguments, such as "y, scores, offsets"."""
     try:
         signature = inspect.signature(function)
@@ -139,7 +139,8 @@ def check_function(function: Any, what: str, arguments: str) -> None:
     try:
         signature.bind(*arguments.split(", "))
     except TypeError as error:
-        raise InvalidInputError(argument=what, value=str(signature), expected=f"a function of ({arguments})") from error
+        expected = f"a function of ({arguments}){meaning}"
+        raise InvalidInputError(argument=what, value=str(signature), expected=expected) from error
 
 
 def check_choice(value: object, name: str, choices: Iterable[str]) -> str:

@@ -50,7 +50,8 @@ class FunctionMeasure(Measure):
         return False
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        check_function(self.function, f"measure {self.name}", "grades")
+        meaning = ", which returns the value of one query from its grades in the order of the ranking"
+        check_function(self.function, f"measure {self.name}", "grades", meaning)
         offsets = ordered.judgements.offsets
         result = np.zeros((ordered.k, len(offsets) - 1))
         for row, grades in enumerate(ordered.grades):

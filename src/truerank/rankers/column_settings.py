@@ -160,11 +160,14 @@ class CategoryColumns(Ranker):
 
     def _numbered(self, X: Any, reset: bool) -> Any:
         """Return a data frame with numbers instead of texts in the named columns, or any other X unchanged."""
-        if self.categorical is None or not is_frame(X):
+        if not is_frame(X):
             return X
-        names = list(X.columns)
-        columns = columns_of(self.categorical, "categorical", len(names), names).tolist()
-        X, texts = numbered_categories(X, columns, getattr(self, "category_names_", {}), reset)
+        names, known = list(X.columns), getattr(self, "category_names_", {})
+        given = [int(k) for k in known] or None if self.categorical is None else self.categorical
+        if given is None:
+            return X
+        columns = columns_of(given, "categorical", len(names), names).tolist()
+        X, texts = numbered_categories(X, columns, known, reset)
         if reset and texts:
             self.category_names_ = texts
         return X

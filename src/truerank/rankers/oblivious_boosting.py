@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import KW_ONLY, field
 from functools import partial
@@ -11,6 +12,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, NoOthers, TreeObjective
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import elsewhere
@@ -265,7 +267,7 @@ class ObliviousBoosting(FittedTrees):
             Weighs single rows; see *Weights* in the class's notes.
         position : array (n,) of integers >= 1, optional
             Where each row was shown, 1 is first; for unbiased-lambdarank (default: those of the data).
-        init_model : fitted ObliviousBoosting, optional
+        init_model : fitted ObliviousBoosting, or path of its file, optional
             Model to continue on other data (also `xgb_model`): its trees, statistics of categories, scales and fuzzy
             places stay, and `n_estimators` trees are added. Leaves and `depth` must be those of the model.
         """
@@ -274,6 +276,8 @@ class ObliviousBoosting(FittedTrees):
         others: dict[str, Any] = {**other}
         theirs = others.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
+        if isinstance(begun, str | os.PathLike):
+            begun = resolve("truerank.models.model_file:load_model")(begun)
         if isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_") and elsewhere(X) is None:
             # Categories keep the numbers of the model; a category that it has not seen counts as average.
             X = begun._numbered(X, reset=False)

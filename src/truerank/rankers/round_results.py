@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
 from truerank.core.types import Scorer
 from truerank.measures import parse_measure
 
@@ -42,23 +45,22 @@ class NotHere:
         raise AttributeError(f"{type(ranker).__name__} has no {self.name}: {self.instead}")
 
 
+class BestRound(int):
+    """The best round, counted from 0; as `num_iteration` of `predict` it means the trees up to it, as in LightGBM."""
+
+
+class BestValue(float):
+    """The value that selected the round, as in XGBoost; `value[set][measure]` has all values, as in LightGBM."""
+
+    by_set: EvaluationResults
+
+    def __getitem__(self, name: str) -> Any:
+        return self.by_set[name]
+
+
 class RoundResults:
     """Results of a fitted ranker by round, also under the names of XGBoost, LightGBM and CatBoost."""
 
-    get_booster = NotHere("use save_model, export_model for other formats, or staged_predict for fewer rounds")
-    booster_ = NotHere("use save_model, export_model for other formats, or staged_predict for fewer rounds")
-    get_evals_result = NotHere("use evals_result_")
-    get_best_iteration = NotHere("use best_iteration_, counted from 1")
-    get_best_score = NotHere("use best_score_")
-    get_feature_importance = NotHere("use feature_importances_")
-    feature_names_ = NotHere("use feature_names_in_")
-    feature_name_ = NotHere("use feature_names_in_")
-    n_features_ = NotHere("use n_features_in_")
-    tree_count_ = NotHere("use n_iter_")
-    n_estimators_ = NotHere("use n_iter_")
-    get_num_boosting_rounds = NotHere("use n_iter_")
-    get_all_params = NotHere("use get_params")
-    get_xgb_params = NotHere("use get_params")
     eval_metrics = NotHere("use evaluate(y, scores, measures, qid=qid), with the scores of staged_predict by round")
 
     evals_result_: EvaluationResults
@@ -77,9 +79,9 @@ class RoundResults:
         return int(rounds)
 
     @property
-    def best_iteration(self) -> int:
+    def best_iteration(self) -> BestRound:
         """The same counted from 0, as in XGBoost."""
-        return self.best_iteration_ - 1
+        return BestRound(self.best_iteration_ - 1)
 
     @property
     def best_score_(self) -> EvaluationResults:
@@ -96,10 +98,75 @@ class RoundResults:
         )
 
     @property
-    def best_score(self) -> float:
+    def best_score(self) -> BestValue:
         """Value of the watched measure on the last validation set for the kept rounds, as in XGBoost."""
-        *_, chosen = self.best_score_.values()
-        return next(iter(chosen.values()))
+        values = self.best_score_
+        *_, chosen = values.values()
+        best = BestValue(next(iter(chosen.values())))
+        best.by_set = values
+        return best
+
+    def get_booster(self) -> Self:
+        """Return the ranker, which has the results of XGBoost's and LightGBM's boosters."""
+        return self
+
+    booster_ = property(get_booster)
+
+    def dump_model(self) -> Any:
+        """Return what `save_model` writes as a dict; `export_model` writes the formats of other libraries."""
+        return json.loads(resolve("truerank.models.model_file:model_text")(self))
+
+    def get_best_iteration(self) -> int:
+        """Return the best round, counted from 0, as in CatBoost."""
+        return self.best_iteration
+
+    def get_best_score(self) -> EvaluationResults:
+        """Return `best_score_`, as in CatBoost."""
+        return self.best_score_
+
+    def get_evals_result(self) -> EvaluationResults:
+        """Return `evals_result_`, as in CatBoost."""
+        return self._results("evals_result_")
+
+    def get_num_boosting_rounds(self) -> int:
+        """Return the number of rounds in the model, as in XGBoost."""
+        return self.best_iteration_
+
+    tree_count_ = n_estimators_ = property(get_num_boosting_rounds)
+
+    def feature_name(self) -> list[str]:
+        """Return the names of the columns; empty if the ranker was fitted to an array."""
+        return [str(name) for name in getattr(self, "feature_names_in_", ())]
+
+    feature_name_ = property(feature_name)
+
+    def feature_importance(self: Any, importance_type: str = "gain", iteration: Any = None) -> np.ndarray:
+        """Return `feature_importances_` (p,), whichever importance LightGBM would return."""
+        shares: np.ndarray = self.feature_importances_
+        return shares
+
+    def get_score(self: Any, fmap: str = "", importance_type: str = "gain") -> dict[str, float]:
+        """Return the positive shares of `feature_importances_` by name, as in XGBoost; `f0` is the first column."""
+        shares = self.feature_importances_.tolist()
+        names = self.feature_name() or [f"f{k}" for k in range(len(shares))]
+        return {name: share for name, share in zip(names, shares) if share > 0}
+
+    get_fscore = get_score
+
+    def get_feature_importance(self: Any, data: Any = None, type: str = "FeatureImportance", **other: Any) -> Any:
+        """Return `feature_importances_` in percent (p,), as in CatBoost; a data frame with `prettified=True`."""
+        if type not in ("FeatureImportance", "PredictionValuesChange"):
+            raise InvalidInputError(
+                f"get_feature_importance has no type {type!r}: use contributions(X) for Shapley values, or "
+                "permutation_importance(X, y, qid=qid) for the loss of the measure",
+                argument="type",
+            )
+        percent = 100.0 * self.feature_importances_
+        if not other.get("prettified"):
+            return percent
+        order = np.argsort(-percent, kind="stable")
+        names = np.array(self.feature_name() or list(range(len(percent))), dtype=object)
+        return resolve("pandas:DataFrame")({"Feature Id": names[order], "Importances": percent[order]})
 
     def evals_result(self) -> dict[str, dict[str, list[float]]]:
         """Return `evals_result_` as lists, by "validation_0" and "ndcg@10", as in XGBoost."""
