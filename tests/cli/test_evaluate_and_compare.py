@@ -278,6 +278,22 @@ def test_evaluate_loads_no_heavy_library(files):
     assert result.stdout.splitlines()[-1] == "[]"
 
 
+def test_runs_and_qrels_of_trec_load_no_reader_of_tables(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 1\n1 0 b 0\n")
+    for name, order in (("x.run", "ab"), ("y.run", "ba")):
+        (tmp_path / name).write_text("".join(f"1 Q0 {one} {k} {-k} t\n" for k, one in enumerate(order, 1)))
+    code = (
+        "import sys; from truerank.cli import main; main(sys.argv[1:]); "
+        "print([name for name in sys.modules if name.startswith(('truerank.io.judgements.content', "
+        "'truerank.io.judgements.ratings', 'truerank.io.tables', 'truerank.significance.history', 'truerank.models'))])"
+    )
+    command = ["compare", "--qrels", "qrels", "x.run", "y.run", "--json"]
+    result = subprocess.run(
+        [sys.executable, "-c", code, *command], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
 def test_each_kind_of_file_has_its_own_convention_and_the_line_says_it(tmp_path, capsys):
     (tmp_path / "q").write_text("1 0 a 2\n1 0 b 1\n2 0 c 1\n")
     (tmp_path / "r").write_text("1 Q0 b 1 5 x\n1 Q0 a 2 4 x\n2 Q0 c 1 1 x\n")

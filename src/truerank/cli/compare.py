@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.cli.judge import from_plan
 from truerank.cli.parser import OutputFile, only, option, refuse
 from truerank.cli.reproduce import record
 from truerank.cli.systems import experiment_of, named_systems
@@ -68,6 +67,8 @@ def run(args: Arguments) -> int:
     from truerank.significance.tables import CHOSEN, Comparison
 
     if args.plan is not None:
+        from truerank.cli.judge import from_plan
+
         estimates = from_plan(args, args.plan, args.judges, args.measure)
         return common.show(args, estimates.to_dict(), str(estimates))
     named = named_systems(args, least=2)

@@ -12,7 +12,6 @@ import numpy as np
 from truerank.core.checks import as_array, column_labels
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import as_ids, id_text, is_missing, offsets_of
-from truerank.io.judgements.roles import roles_of, usual
 from truerank.io.letor.grammar import TEXT
 
 
@@ -34,6 +33,8 @@ def as_lists(value: object, kind: str, *, repeated: bool = False) -> Mapping[Any
     if type(value).__module__.partition(".")[0] == "ranx" and hasattr(value, "to_dict"):
         return dict(value.to_dict())
     if hasattr(value, "columns") and hasattr(value, "__getitem__"):
+        from truerank.io.judgements.roles import roles_of, usual
+
         names = column_labels(value, "the table")
         roles = roles_of(names, kind)
         wanted = [roles.get("query", roles.get("text")), roles.get("document"), roles.get(kind)]

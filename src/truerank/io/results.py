@@ -11,19 +11,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, Remedy, TruerankError
 from truerank.data.grouping import id_text
-from truerank.io.judgements.content import is_trec
-from truerank.io.judgements.nested import rows_of
-from truerank.io.judgements.ratings import Row, read_grade
-from truerank.io.judgements.runs import score_rows
+from truerank.io.first_bytes import is_trec
 from truerank.io.lists import as_lists
 from truerank.io.streams import Source
 from truerank.io.trec import Qrels, Run, as_run, read_run, run_name
+
+if TYPE_CHECKING:
+    from truerank.io.judgements.ratings import Row
 
 COLLAPSE = Remedy('to make a document of the text before a "#", if results are chunks', collapse="#")
 ResultLists = dict[str, list[tuple[str, float]]]
@@ -50,6 +50,8 @@ def read_results(source: object) -> ResultLists:
     if isinstance(source, str | os.PathLike):
         with Source(source) as stream:
             if not is_trec(stream.peek(), 6):
+                from truerank.io.judgements.runs import score_rows
+
                 return best_first(score_rows(stream))
         source = read_run(source, repeated=True)
     if isinstance(source, Run):
@@ -65,6 +67,8 @@ def read_results(source: object) -> ResultLists:
 
 def _rows(query: object, found: Any) -> list[Row]:
     """Return the rows of a query's results: ids, pairs of id and score, objects, or scores by id."""
+    from truerank.io.judgements.nested import rows_of
+
     if isinstance(found, list | tuple):
         found = [dict(zip(("id", "score"), one)) if isinstance(one, list | tuple) else one for one in found]
     rows = list(rows_of({"query_id": query, "results": found}, None, "score"))
@@ -123,6 +127,8 @@ def by_id(run: Run, qrels: Qrels) -> Run:
 
 def best_first(rows: Iterable[Row]) -> ResultLists:
     """Return the lists of rows with scores; an error for a score that is no number."""
+    from truerank.io.judgements.ratings import read_grade
+
     found: ResultLists = {}
     for row in rows:
         score = read_grade(row.grade)

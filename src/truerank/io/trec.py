@@ -6,7 +6,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import compress, pairwise
+from operator import ne
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from truerank.core.printing import printable
 from truerank.data.grouping import RowsByQuery, group_rows, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
-from truerank.io.judgements.content import check_order, is_trec
+from truerank.io.first_bytes import check_order, is_trec
 from truerank.io.letor.grammar import NUMBER, check_bytes, check_line_ends, is_word
 from truerank.io.lists import as_lists, from_dict, is_ranked, once
 from truerank.io.run_ranks import are_places, contradicts_ranks
@@ -494,27 +495,24 @@ def _parse_lines(
     text: bytes, first: int, n_columns: int, value_column: int, wanted: str, form: str, name: str
 ) -> _Block:
     """Parse a block of lines in plain Python; its first line has the number `first`."""
-    numbered = [
-        (number, row)
-        for number, line in enumerate(text.split(b"\n"), first)
-        if (row := line.split()) and row[0][:1] != b"#"
-    ]
-    if not numbered:
+    rows = [line.split() for line in text.split(b"\n")]
+    kept = [k for k, row in enumerate(rows) if row and row[0][:1] != b"#"]
+    if not kept:
         return _Block([], DocumentIds.of([]), np.zeros(0), np.zeros(0, dtype=np.int64), set())
-    places, rows = zip(*numbered)
+    places, rows = np.array(kept, dtype=np.int64) + first, [rows[k] for k in kept]
     widths = list(map(len, rows))
     if min(widths) < n_columns or (max(widths) > n_columns and n_columns == 4):
         wrong = next(k for k, width in enumerate(widths) if width < n_columns or (width > n_columns and n_columns == 4))
         shown = b" ".join(rows[wrong])[:60].decode("utf-8", "replace")
         what = f"expected {n_columns} columns '{form}', got {widths[wrong]}: {shown!r}"
-        raise DataFileError(what, name, places[wrong], code="columns")
-    columns = list(zip(*(row[:n_columns] for row in rows)))
-    topics = [(k, topic) for k, topic in enumerate(columns[0]) if k == 0 or topic != columns[0][k - 1]]
+        raise DataFileError(what, name, int(places[wrong]), code="columns")
+    columns = list(zip(*rows))
+    starts = [0, *compress(range(1, len(rows)), map(ne, columns[0][1:], columns[0]))]
     return _Block(
-        topics,
+        [(k, columns[0][k]) for k in starts],
         DocumentIds.back_to_back(b"".join(columns[2]), map(len, columns[2]), len(rows)),
         _values(columns[value_column], places, wanted, name),
-        np.array(places, dtype=np.int64),
+        places,
         set(columns[5]) if n_columns == 6 else set(),
         max(widths) - n_columns,
     )
@@ -548,14 +546,16 @@ def _without_repeats(
     return kept
 
 
-def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: str) -> np.ndarray:
+def _values(texts: Sequence[bytes], places: np.ndarray, wanted: str, name: str) -> np.ndarray:
     with suppress(ValueError):
         values = np.array(list(map(float, texts)))
         if np.isfinite(values).all() and b"_" not in b"".join(texts):
             return values
     wrong = next(k for k, text in enumerate(texts) if not NUMBER.fullmatch(text) or math.isinf(float(text)))
     shown = texts[wrong][:40].decode("utf-8", "replace")
-    raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, places[wrong], code="not-a-number")
+    raise DataFileError(
+        f"expected {wanted} (a finite number), got {shown!r}", name, int(places[wrong]), code="not-a-number"
+    )
 
 
 def _words(values: Sequence[Any] | np.ndarray, kind: str) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from truerank.significance.corrections import (
     simultaneous_intervals,
     small_and_steady,
 )
-from truerank.significance.history import History, judgement_digests, level_of, results_digest
 from truerank.significance.intervals import (
     Interval,
     Verdict,
@@ -47,6 +46,9 @@ from truerank.significance.paired import (
 )
 from truerank.significance.power import detectable_differences
 from truerank.significance.tables import Comparison, PairComparison
+
+if TYPE_CHECKING:
+    from truerank.significance.history import History
 
 _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "holm": holm,
@@ -139,15 +141,17 @@ def compare_measures(
     if baseline == "first" and "first" not in names:
         baseline = names[0]
     places = _places(names, baseline)
-    look, digests, results = 1, np.array([], dtype=np.uint64), ""
+    look, level = 1, LEVEL
     if history is not None and judgements is not None:
+        from truerank.significance.history import judgement_digests, level_of, results_digest
+
         own = {f"{one.measure}, {one.convention}": one.per_query for one in measured}
         digests, results = judgement_digests(judgements), results_digest(own, places, test, correction, margin)
         look = history.look(digests, results)
-    level = level_of(look, LEVEL)
+        level = level_of(look, LEVEL)
     pairs_of = partial(_compared_pairs, measured, places, test, correction, margin, random_state, level)
     pairs, smallest, n_resamples, divided = pairs_of()
-    if history is not None:
+    if history is not None and judgements is not None:
         history.count(digests, results)
     return [
         Comparison(

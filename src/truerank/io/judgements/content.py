@@ -14,14 +14,11 @@ from typing import Any, NamedTuple
 
 from truerank.core.errors import DataFileError
 from truerank.io.delimited import dialect
+from truerank.io.first_bytes import LZ4, TABLES, is_yaml
 from truerank.io.judgements.roles import listed_alone, lists_documents, plain, roles_of
 from truerank.io.letor.grammar import NUMBER, check_bytes
 from truerank.io.streams import Source
 
-_TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
-_LZ4 = b"\x04\x22\x4d\x18"
-BINARY = tuple(_TABLES)
-"""The first bytes of tables that are no text."""
 _KINDS = ("grade", "score")
 _BULK = {"index", "create", "update", "delete"}
 
@@ -63,10 +60,10 @@ class Content(NamedTuple):
 def read_content(source: Source) -> Content:
     """Return what an open file holds. DataFileError: JSON and tables that are damaged, with the line."""
     head, name = source.peek(), source.name
-    kind = next((kind for magic, kind in _TABLES.items() if head.startswith(magic)), None)
+    kind = next((kind for magic, kind in TABLES.items() if head.startswith(magic)), None)
     if kind is not None:
         return _of_arrow(source, kind)
-    if head.startswith(_LZ4):
+    if head.startswith(LZ4):
         from truerank.io.tables import _arrow
 
         arrow = _arrow()
@@ -100,42 +97,6 @@ def of_text(data: bytes, name: str) -> Content:
         if not text:
             return Content(name, "text", data.decode("utf-8"))
     return _of_delimited(text, data, name)
-
-
-def is_yaml(text: str) -> bool:
-    """Return whether a text starts as YAML: with `name:`, or with `- name: value`."""
-    return bool(re.match(r"(\s*(#.*)?\n|---.*\n)*(- ['\"\w]+\s*:(\s|$)|['\"\w-]+:\s*(#.*)?\n\s)", text))
-
-
-def is_trec(head: bytes, columns: int) -> bool:
-    """Return whether the first bytes of a file are of TREC text with 4 or 6 columns, right or damaged.
-
-    >>> is_trec(b"1 0 d 2", 4), is_trec(b"1 0 d", 4), is_trec(b"query,docid,rating", 4), is_trec(b"1 Q0 d 1 9.5 x", 4)
-    (True, True, False, False)
-    """
-    if head.startswith((*_TABLES, _LZ4)) or is_yaml(head.decode("utf-8", "replace")):
-        return False
-    line = next((line for line in head.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")), b"")
-    words, other = line.split(), 10 - columns
-    if len(words) == columns and NUMBER.fullmatch(words[3 if columns == 4 else 4]):
-        return True
-    if len(words) == other and NUMBER.fullmatch(words[3 if other == 4 else 4]):
-        return False
-    return not (
-        line.lstrip().startswith((b"{", b"[", b"<")) or re.search(rb"[,;\t]|(^|\s)qid:", line) or len(words) == 1
-    )
-
-
-def check_order(head: bytes, name: str) -> None:
-    """Refuse TREC qrels whose first rows have a document in the second column and a grade in the third."""
-    rows = [words for line in head.split(b"\n", 200)[:200] if len(words := line.split()) == 4]
-    second, third = {row[1] for row in rows}, {row[2] for row in rows}
-    if len(rows) >= 10 and len(second) > 5 + len(third) and all(re.fullmatch(rb"-?\d", one) for one in third):
-        raise DataFileError(
-            "the second column has documents and the third grades, as in 'topic docno grade iteration' of ir_datasets. "
-            "TREC qrels have the columns 'topic iteration docno grade'",
-            name,
-        )
 
 
 def _is_text(line: str) -> bool:

@@ -13,7 +13,8 @@ from truerank.core.errors import DataFileError, InvalidInputError, Remedy, Truer
 from truerank.core.names import Table, resolve, unknown
 from truerank.core.types import PathLike
 from truerank.data.remarks import Remark, RemarkWarning
-from truerank.io.judgements.content import BINARY, Content, is_yaml, of_text, read_content
+from truerank.io.first_bytes import TABLES, is_yaml
+from truerank.io.judgements.content import Content, of_text, read_content
 from truerank.io.judgements.formats import Format
 from truerank.io.judgements.others import looks_like
 from truerank.io.judgements.places import PLACES
@@ -137,7 +138,7 @@ def holds_judgements(path: PathLike) -> bool:
             return True
         try:
             lines = head[: head.rfind(b"\n") + 1] or head
-            content = read_content(source) if head.startswith(BINARY) else of_text(lines, source.name)
+            content = read_content(source) if head.startswith(tuple(TABLES)) else of_text(lines, source.name)
         except TruerankError:
             return False
     if content.kind == "json":

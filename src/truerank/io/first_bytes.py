@@ -1,0 +1,48 @@
+"""What the first bytes of a file tell: tables that are no text, TREC qrels and runs."""
+
+from __future__ import annotations
+
+import re
+
+from truerank.core.errors import DataFileError
+from truerank.io.letor.grammar import NUMBER
+
+TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
+"""Kinds of tables that are no text, by their first bytes."""
+LZ4 = b"\x04\x22\x4d\x18"
+
+
+def is_yaml(text: str) -> bool:
+    """Return whether a text starts as YAML: with `name:`, or with `- name: value`."""
+    return bool(re.match(r"(\s*(#.*)?\n|---.*\n)*(- ['\"\w]+\s*:(\s|$)|['\"\w-]+:\s*(#.*)?\n\s)", text))
+
+
+def is_trec(head: bytes, columns: int) -> bool:
+    """Return whether the first bytes of a file are of TREC text with 4 or 6 columns, right or damaged.
+
+    >>> is_trec(b"1 0 d 2", 4), is_trec(b"1 0 d", 4), is_trec(b"query,docid,rating", 4), is_trec(b"1 Q0 d 1 9.5 x", 4)
+    (True, True, False, False)
+    """
+    if head.startswith((*TABLES, LZ4)) or is_yaml(head.decode("utf-8", "replace")):
+        return False
+    line = next((line for line in head.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")), b"")
+    words, other = line.split(), 10 - columns
+    if len(words) == columns and NUMBER.fullmatch(words[3 if columns == 4 else 4]):
+        return True
+    if len(words) == other and NUMBER.fullmatch(words[3 if other == 4 else 4]):
+        return False
+    return not (
+        line.lstrip().startswith((b"{", b"[", b"<")) or re.search(rb"[,;\t]|(^|\s)qid:", line) or len(words) == 1
+    )
+
+
+def check_order(head: bytes, name: str) -> None:
+    """Refuse TREC qrels whose first rows have a document in the second column and a grade in the third."""
+    rows = [words for line in head.split(b"\n", 200)[:200] if len(words := line.split()) == 4]
+    second, third = {row[1] for row in rows}, {row[2] for row in rows}
+    if len(rows) >= 10 and len(second) > 5 + len(third) and all(re.fullmatch(rb"-?\d", one) for one in third):
+        raise DataFileError(
+            "the second column has documents and the third grades, as in 'topic docno grade iteration' of ir_datasets. "
+            "TREC qrels have the columns 'topic iteration docno grade'",
+            name,
+        )
