@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.refusals import refused
 from truerank import RankingData, read_run, read_vectors, retrieve_vectors, vector_features
 from truerank.cli import main
 from truerank.core.errors import DataFileError, InvalidInputError
@@ -232,3 +234,36 @@ def test_commands(tmp_path, capsys):
     assert main(["text", "search", "-o", run]) == 2
     assert main(["text", "features", "--runs", run, *vectors[:2], "-o", out]) == 2
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1.0, 1e30, 1e200])
+def test_the_cosine_does_not_depend_on_the_length_of_vectors(scale):
+    rng = np.random.default_rng(0)
+    documents, queries = rng.normal(size=(300, 6)), rng.normal(size=(3, 6))
+    lengths = np.sqrt((documents**2).sum(axis=1, keepdims=True))
+    expected = np.argsort(-(documents / lengths) @ queries.T, axis=0, kind="stable")[:5].T
+    held = dict(zip(map(str, range(300)), scale * documents))
+    found = retrieve_vectors(held, dict(zip("abc", queries / scale)), depth=5, similarity="cosine").to_dict()
+    assert [list(map(int, one)) for one in found.values()] == expected.tolist()
+
+
+@pytest.mark.parametrize("similarity", ["inner-product", "cosine"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_the_vector_that_is_not_finite_is_named(similarity, wrong):
+    held = {f"d{k}": [1.0, float(k)] for k in range(4)}
+    for documents, query, name in ((held | {"d2": [1.0, wrong]}, [1.0, 1.0], "'d2'"), (held, [1.0, wrong], "'q'")):
+        with refused(InvalidInputError, code="not-finite") as caught:
+            retrieve_vectors(documents, {"q": query}, similarity=similarity)
+        assert name in str(caught.value)
+
+
+def test_what_is_no_table_of_vectors_is_refused_and_a_series_is_one():
+    frame = pd.DataFrame({"id": ["a", "b"], "vector": [[1.0, 2.0], [3.0, 4.0]]})
+    assert read_vectors(frame.set_index("id")["vector"]).ids.texts.tolist() == ["a", "b"]
+    with refused(InvalidInputError, argument="source"):
+        read_vectors(frame)
+    for values, ids in ((np.zeros((0, 3)), []), ([[1.0], [1.0, 2.0]], "ab")):
+        with refused(InvalidInputError, code="shape"):
+            read_vectors(values, list(ids))
+    with refused(InvalidInputError, code="id"):
+        read_vectors(np.ones((3, 2)), ["a", "b", "a"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from reference.orders import rbo, tau, tau_ap
 from support.refusals import refused
 from truerank import evaluate, leaderboard
 from truerank.cli import main
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.io.trec import as_qrels, as_run, write_qrels, write_run
 from truerank.judging.leaderboard import _agreement, _swapped, correlations
 
@@ -117,6 +118,8 @@ def test_means_that_differ_by_rounding_are_tied():
         assert _swapped(human, judge, 0) == []
     tied = {t: {"x": 1, "y": 1, "z": 1} for t in "123"}
     found = leaderboard(tied, {"model": people}, runs, "DCG@3")
+    with pytest.warns(TruerankWarning, match="all systems the same DCG@3"):
+        leaderboard(people, {"model": tied}, runs, "DCG@3", restore=False)
     assert np.isnan(found.judges[0].tau.estimate)
     assert found.judges[0].restored is None
 
@@ -133,3 +136,17 @@ def test_intervals_cover_tau_of_close_systems(systems):
         tau = _agreement(human[topics], judge[topics], draws)[0]
         covered += tau.low <= truth <= tau.high
     assert covered >= 93
+
+
+@pytest.mark.parametrize("scale", [lambda grade: 33 * grade, lambda grade: grade + 1, lambda grade: grade - 1,
+                                   lambda grade: (grade + 0.5) / 4])  # fmt: skip
+def test_labels_on_another_scale_are_told(collection, scale):
+    human, judges, runs = collection
+    other = {topic: {name: scale(grade) for name, grade in own.items()} for topic, own in judges["good"].items()}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        leaderboard(human, {"other": other}, runs, "DCG@10", restore=False, n_resamples=20)
+    assert "people gave 0 to 3" in str(told[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        leaderboard(human, judges, runs, "DCG@10", restore=False, n_resamples=20)

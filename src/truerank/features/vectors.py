@@ -66,7 +66,7 @@ def retrieve_vectors(
     held, asked = _pair(read_vectors(documents), read_vectors(queries))
     found: list[tuple[np.ndarray, np.ndarray]] = []
     for start in range(0, len(asked.values), _QUERIES):
-        block = _unit(_float64(asked.values[start : start + _QUERIES], asked.name), similarity)
+        block = _unit(_float64(asked, slice(start, start + _QUERIES)), similarity)
         rows = _nearest(held, block, depth + _SPARE, similarity)
         found += [_scored(held, own, query, depth, similarity) for own, query in zip(rows, block)]
     offsets = offsets_of([len(rows) for rows, _ in found])
@@ -131,18 +131,23 @@ def _pair(documents: Vectors, queries: Vectors) -> tuple[Vectors, Vectors]:
     return documents, queries
 
 
-def _float64(values: np.ndarray, name: str) -> np.ndarray:
-    block = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(block).all():
-        raise InvalidInputError(f"{name}: vectors must hold finite numbers, got nan or infinity", code="not-finite")
+def _float64(vectors: Vectors, rows: Any) -> np.ndarray:
+    """Return the values of rows (a slice or numbers), which must be finite."""
+    block = np.asarray(vectors.values[rows], dtype=np.float64)
+    finite = np.isfinite(block).all(axis=-1)
+    if not finite.all():
+        name = vectors.ids.texts[rows][~finite][0]
+        raise InvalidInputError(f"{vectors.name}: the vector of {name!r} has nan or infinity", code="not-finite")
     return block
 
 
 def _unit(vectors: np.ndarray, similarity: str) -> np.ndarray:
-    """Return vectors of length 1 for the cosine; zeros stay."""
+    """Return vectors of length 1 for the cosine; zeros stay. Squares of very large or small numbers would not be."""
     if similarity != "cosine":
         return vectors
-    return vectors / np.maximum(np.sqrt((vectors**2).sum(axis=-1, keepdims=True)), np.finfo(np.float64).tiny)
+    largest = np.abs(vectors).max(axis=-1, keepdims=True)
+    scaled = vectors / np.where(largest > 0, largest, 1.0)
+    return np.asarray(scaled / np.maximum(np.sqrt((scaled**2).sum(axis=-1, keepdims=True)), 1.0))
 
 
 def _nearest(held: Vectors, queries: np.ndarray, k: int, similarity: str) -> list[np.ndarray]:
@@ -152,13 +157,16 @@ def _nearest(held: Vectors, queries: np.ndarray, k: int, similarity: str) -> lis
     kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     size = 0
     for start in range(0, len(held.values), _ROWS):
-        block = np.asarray(held.values[start : start + _ROWS], dtype=np.float32)
+        part = slice(start, start + _ROWS)
+        values = _unit(_float64(held, part), similarity) if similarity == "cosine" else held.values[part]
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = block @ columns
-            if similarity == "cosine":
-                scores /= np.maximum(np.sqrt(np.einsum("ij,ij->i", block, block)), np.finfo(np.float32).tiny)[:, None]
+            scores = np.asarray(values, dtype=np.float32) @ columns
         if not np.isfinite(scores).all():
-            raise InvalidInputError(f"{held.name}: vectors must hold finite numbers of float32", code="not-finite")
+            _float64(held, part)
+            raise InvalidInputError(
+                f"{held.name}: inner products are too large for float32. Divide the vectors by their largest value",
+                code="not-finite",
+            )
         rows, query = np.nonzero(scores > least)
         kept.append((query, rows + start, scores[rows, query]))
         size += len(rows)
@@ -188,7 +196,7 @@ def _scored(
     held: Vectors, rows: np.ndarray, query: np.ndarray, depth: int, similarity: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the best rows of a query and their scores, from candidates in order of rows."""
-    vectors = _unit(_float64(held.values[rows], held.name), similarity)
+    vectors = _unit(_float64(held, rows), similarity)
     scores = np.einsum("ij,j->i", vectors, query)  # a score does not depend on the other candidates
     order = np.argsort(-scores, kind="stable")[:depth]
     return rows[order], scores[order]
@@ -204,8 +212,8 @@ def _similarities(data: RankingData, held: Vectors, asked: Vectors) -> tuple[np.
             raise InvalidInputError(f"{asked.name}: query {query!r} has no vector; expected one of each", code="query")
         rows = np.array([place.get(name, -1) for name in texts[start:stop]])
         there = rows >= 0
-        vectors = _float64(held.values[rows[there]], held.name)
-        own = _float64(asked.values[query_place[query]], asked.name)
+        vectors = _float64(held, rows[there])
+        own = _float64(asked, slice(query_place[query], query_place[query] + 1))[0]
         for values, similarity in ((inner, "inner-product"), (cosine, "cosine")):
             found = np.einsum("ij,j->i", _unit(vectors, similarity), _unit(own, similarity))
             part = np.full(stop - start, found.min(initial=np.inf) if there.any() else 0.0)

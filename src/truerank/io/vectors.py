@@ -83,8 +83,15 @@ def read_vectors(source: Any, ids: Any = None, *, column: str | None = None) -> 
             ids = next((name + end for end in _IDS if os.path.exists(name + end)), None)
     else:
         name = "vectors"
+        if hasattr(source, "columns"):
+            raise InvalidInputError(
+                f"vectors must be an array or a mapping of id to vector, got a frame with {list(source.columns)[:12]}",
+                argument="source",
+                remedies=["pass dict(zip(frame[ids], frame[vectors]))"],
+            )
         if hasattr(source, "items"):
-            ids, source = list(source), list(source.values())
+            pairs = dict(source.items())
+            ids, source = list(pairs), list(pairs.values())
         values = _checked(source, name)
     if ids is None:
         raise InvalidInputError(
@@ -96,8 +103,11 @@ def read_vectors(source: Any, ids: Any = None, *, column: str | None = None) -> 
 
 
 def _checked(values: Any, name: str) -> np.ndarray:
-    array = np.asarray(values) if not isinstance(values, np.ndarray) else values
-    if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
+    try:
+        array = np.asarray(values) if not isinstance(values, np.ndarray) else values
+    except ValueError as error:  # of several lengths
+        raise InvalidInputError(f"{name}: vectors must have one length ({error})", code="shape") from error
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "fiu":
         raise InvalidInputError(
             f"{name}: vectors must be numbers of shape (n, p), got {array.dtype} of shape {array.shape}", code="shape"
         )
@@ -189,6 +199,7 @@ def _ids(ids: Any, n: int, name: str) -> DocumentIds:
     if len(texts) != n:
         raise InvalidInputError(f"{where}: expected {n} ids, one for each vector, got {len(texts)}", argument="ids")
     if "" in texts or len(set(texts)) < n:
-        wrong = next(one for place, one in enumerate(texts) if not one or one in texts[:place])
+        seen = {""}
+        wrong = next(one for one in texts if one in seen or seen.add(one))  # type: ignore[func-returns-value]
         raise InvalidInputError(f"{where}: id {wrong!r} is empty or occurs twice; each vector needs its own", code="id")
     return DocumentIds.of(texts)

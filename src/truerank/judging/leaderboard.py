@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, warn
 from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
@@ -181,7 +181,10 @@ def leaderboard(
     n, rng = len(values[0]), stream(seed_of(random_state), "leaderboard")
     draws = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples) / n
     found = []
-    for judge, own, label in zip(named, values[1:], named.values()):
+    for judge, own, label, table in zip(named, values[1:], named.values(), tables[1:]):
+        _remark_on_labels(judge, *(_labels(one, shared) for one in (table, tables[0])))
+        if np.ptp(own.mean(axis=0)) == 0:
+            warn(f"judge {judge!r} gives all systems the same {name}, so that its labels have no order of systems")
         tau, tau_ap, rbo = _agreement(values[0], own, draws)
         swapped, swaps = 0, list[tuple[str, str]]()
         better = list(systems)
@@ -194,6 +197,20 @@ def leaderboard(
         means = dict(zip(systems, own.mean(axis=0).tolist()))
         found.append(JudgeOrder(judge, tau, tau_ap, rbo, swapped, swaps, restored, means))
     return Leaderboard(name, one.convention, n, dict(zip(systems, values[0].mean(axis=0).tolist())), found)
+
+
+def _labels(table: dict[str, dict[str, float]], topics: list[str]) -> np.ndarray:
+    return np.unique([grade for topic in topics for grade in table[topic].values()])
+
+
+def _remark_on_labels(judge: str, labels: np.ndarray, grades: np.ndarray) -> None:
+    """Warn of labels on another scale: a measure takes them as they are."""
+    outside = labels[-1] > grades[-1] or labels[0] < min(grades[0], 0.0)
+    if outside or ((labels % 1).any() and not (grades % 1).any()):
+        warn(
+            f"judge {judge!r} has labels from {labels[0]:g} to {labels[-1]:g}, and people gave {grades[0]:g} to "
+            f"{grades[-1]:g}; the measure takes them as grades. Convert another scale to that of people"
+        )
 
 
 def _values(qrels: Qrels, systems: dict[str, Any], measure: Measure, topics: str | None) -> np.ndarray:
