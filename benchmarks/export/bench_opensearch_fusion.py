@@ -82,10 +82,22 @@ def run() -> None:
 
         compare_orders("bool-query", model, held_out, by_bool)
         if plugins:
+            # Ranks of equal scores are those of the engine, whose order of them no run in TREC's format has.
+            ordered = {
+                field: {
+                    topic: {name: -float(place) for place, name in enumerate(own)}
+                    for topic, own in lists[field].items()
+                }
+                for field in FIELDS
+            }
+            by_rank = RunPool(ordered, qrels)
             features = {"min-max": "min-max"}
             features |= {one: f"engine-scores(technique={one})" for one in TECHNIQUES["opensearch"]}
             for number, text in enumerate(features.values()):
-                scaled = RunFusion(nonnegative=True, features=text).fit(train)
+                half, other = train, held_out
+                if "rrf" in text:
+                    half, other = by_rank.take(range(0, pool.n_queries, 2)), by_rank.take(range(1, pool.n_queries, 2))
+                scaled = RunFusion(nonnegative=True, features=text).fit(half)
                 pipeline = json.loads(export_fusion(scaled, "opensearch"))
                 server.ask("PUT", f"/_search/pipeline/fusion{number}", pipeline)
 
@@ -94,7 +106,7 @@ def run() -> None:
                     return server.hits("cranfield", query, DEPTH, search_pipeline=name)
 
                 print(text)
-                compare_orders("opensearch", scaled, held_out, by_hybrid)
+                compare_orders("opensearch", scaled, other, by_hybrid)
         print(cross_validate_fusion(pool, model, measures="AP", topics="all"))
 
 

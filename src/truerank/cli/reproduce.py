@@ -65,7 +65,8 @@ def run(args: Arguments) -> int:
         told = json.loads(read_text(args.record))
     except ValueError as error:
         raise DataFileError(f"not JSON ({error})", args.record, code="record") from error
-    kept = dict.fromkeys(("command", "files", "versions", "figures")) | (told if isinstance(told, dict) else {})
+    kept: dict[str, Any] = dict.fromkeys(("command", "files", "versions", "figures"))
+    kept |= told if isinstance(told, dict) else {}
     words = [str(word) for word in kept["command"] or ()] if kept.get("schema") == _SCHEMA else []
     if None in kept.values() or not words or _forbidden(words):
         raise DataFileError(
