@@ -70,6 +70,8 @@ def test_a_real_terminal(folder):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("terminal")
     assert main(["sample", str(folder)]) == 0
+    rows = [f"{q},d{k},{(q + k) % 3},{(q + k) % 3 + k / 9},{k % 5},{k + 1}" for q in range(30) for k in range(9)]
+    (folder / "ranked.csv").write_text("\n".join(["qid,docid,y,bm25,old,rank", *rows]))
     (folder / f"{LONG}.run").write_bytes((folder / "dirichlet.run").read_bytes())
     train = [str(folder / "train.txt.gz"), "--set", "leaves=constant", "n_estimators=20"]
     assert main(["train", *train, "--model", str(folder / "model.json")]) == 0
@@ -86,11 +88,12 @@ COMMANDS = {
     "describe": ["describe", "judgements.parquet"],
     "agree": ["judge", "agree", "few-human.txt", "few-judge.txt"],
     "explain": ["explain", "model.json", "test.parquet"],
+    "remark": ["compare", "--data", "ranked.csv", "--scores", "bm25", "old", "--baseline", "old"],
     "refusal": ["train", "train.parquet"],
     "no-file": ["evaluate", f"{LONG}-{LONG}-{LONG}.run", "--qrels", "qrels.txt"],
 }
 VERDICT_FIRST = {"compare": "better than", "all-pairs": "better than", "evaluate": "AP of", "power": "queries",
-                 "gate": "FAIL", "model": "bm25.porter-stop.all"}  # fmt: skip
+                 "gate": "FAIL", "model": "bm25.porter-stop.all", "remark": "bm25 is better than old"}  # fmt: skip
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -286,7 +286,7 @@ def read_judged(
 def tell_remarks(remarks: Iterable[Remark]) -> None:
     """Print each kind of remark of an experiment once, with its source; results have them for `--json`."""
     for one in {one.code: one for one in reversed([*remarks])}.values():
-        note(f"truerank: {one.source}: {one}")
+        note(f"truerank: {one.source}: {one}", late=True)
 
 
 def remark(args: options.Options, where: str, remarks: Iterable[Remark]) -> None:
@@ -295,7 +295,7 @@ def remark(args: options.Options, where: str, remarks: Iterable[Remark]) -> None
     for one in remarks:
         found = {"in": where, **one.to_dict()}
         if all(other["code"] != one.code for other in kept):
-            note(f"truerank: {where}: {one.worded(args.wording)}")
+            note(f"truerank: {where}: {one.worded(args.wording)}", late=not isinstance(args, options.Learner))
         if found not in kept:
             kept.append(found)
 

@@ -105,7 +105,7 @@ def _features(args: Arguments, model: Any, data: Any, convention: str, most: int
         [row["feature"], row["own"], *(v for how in found for v in list(row[how].values())[: shown[how]])]
         for row in rows[:most]
     ]
-    print(common.table(cells, header))
+    print(common.table(cells, header, spare=("noise floor", "95% from", "to")))
     rest = len(rows) - len(cells)
     print(
         (f"and {rest} more (--most)\n" if rest else "")

@@ -65,6 +65,7 @@ def print_json(value: object) -> None:
 
 
 _width: int | None = None  # columns that tables and notes may have; None: any number
+_late: list[str] = []  # notes that follow the result
 
 
 @contextmanager
@@ -75,6 +76,8 @@ def fitted_to(width: int | None) -> Iterator[None]:
     try:
         yield
     finally:
+        while _late:
+            note(_late.pop(0))
         _width = before
 
 
@@ -104,8 +107,14 @@ def _broken(line: str) -> str:
     return f"{end}\n".join(lines)
 
 
-def note(message: str) -> None:
-    """Write a message to stderr, above the progress bars; it is dropped if nobody reads stderr."""
+def note(message: str, late: bool = False) -> None:
+    """Write a message to stderr, above the progress bars; it is dropped if nobody reads stderr.
+
+    A late one follows the result where a person reads both: at the end of `fitted_to` with a width.
+    """
+    if late and _width is not None:
+        _late.append(message)
+        return
     try:
         text = f"{wrapped(shown(message))}\n"
         if "tqdm" in sys.modules and sys.stderr.isatty():
