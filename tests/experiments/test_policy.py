@@ -158,6 +158,21 @@ def test_conventions_that_read_a_grade_as_meant_have_no_remark_on_it():
     assert [one.code for one in about_qrels(qrels, "ranklib")] == ["negative-grade", "huge-grade"]
 
 
+@pytest.mark.parametrize("turn", [str.upper, lambda doc: doc[:-2], lambda doc: doc.lstrip("0"), lambda doc: f"{doc} "])
+def test_a_run_of_other_ids_is_told(turn):
+    """A value of 0 because of ids is no news about a system."""
+    qrels = {f"q{q}": {f"00a{q}b{k}": k % 2 for k in range(6)} for q in range(4)}
+    own = {q: {doc: float(k) for k, doc in enumerate(docs)} for q, docs in qrels.items()}
+    other = {q: {turn(doc): score for doc, score in docs.items()} for q, docs in own.items()}
+    some = other | {"q1": own["q1"]}
+    for one in truerank.evaluate(qrels, {"own": own, "some": some}, "AP").values():
+        assert "no-judged-document" not in [remark.code for remark in one.remarks]
+    found = truerank.evaluate(qrels, {"own": own, "other": other}, "AP")["other"]
+    remark = next(one for one in found.remarks if one.code == "no-judged-document")
+    assert (remark.items, found["AP"]) == (["other"], 0.0)
+    assert "'00a0b0'" in remark.where
+
+
 def test_runs_whose_ranks_contradict_their_scores(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 

@@ -59,6 +59,11 @@ CODES = {
         "pairs of runs whose ranked documents are judged to different shares, or mostly not judged",
         "judge more documents, or use a measure that leaves unjudged documents out",
     ),
+    "no-judged-document": Code(
+        CHANGES,
+        "runs of which no document is judged for any topic; qrels and run may write the ids in two ways",
+        "compare the ids of both, their case, length and zeros in front",
+    ),
     "contradicting-ranks": Code(
         CHANGES,
         "runs whose rank column, or scores of 1, 2, 3 in the order of the documents, say that low scores are better; "

@@ -46,6 +46,12 @@ def about_runs(contradicts: Mapping[str, bool]) -> list[Remark]:
     return [Remark("contradicting-ranks", ", ".join(names), len(names), names)] if names else []
 
 
+def about_documents(strangers: Mapping[str, tuple[str, str]]) -> list[Remark]:
+    """Return the remark on runs without a judged document, from a document of each and one of the qrels."""
+    shown = [f"{name} ({own!r:.60}, and in the qrels {other!r:.60})" for name, (own, other) in strangers.items()]
+    return [Remark("no-judged-document", ", ".join(shown), len(shown), list(strangers))] if shown else []
+
+
 class Provenance(NamedTuple):
     """Training queries found in data: queries to keep (bool (m,)), a text, an entry by model for JSON, and remarks."""
 

@@ -25,6 +25,7 @@ from truerank.data.remarks import Remark
 from truerank.data.row_source import Rows
 from truerank.experiments.policy import (
     about_data,
+    about_documents,
     about_qrels,
     about_runs,
     about_scores,
@@ -145,17 +146,20 @@ def are_rows(judgements: Any, systems: Any) -> bool:
 def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool, collapse: Any = None) -> Resolved:
     """Return runs over qrels, each over all topics of the qrels; `collapse` makes documents of chunks."""
     qrels = as_qrels(judgements)
-    found, contradicts, topics = {}, {}, {}
+    found, contradicts, topics, strangers = {}, {}, {}, {}
     for name, given in progress(runs.items(), "runs"):
         run = by_id(run_of(given, name, collapse), qrels)
         found[name] = judge_run(qrels, run)
+        if not found[name][0].known.any() and qrels.n_rows and run.n_rows:
+            strangers[name] = str(run.doc_ids[0]), str(qrels.doc_ids[0])
         contradicts[name], topics[name] = run.contradicts_ranks, run.query_ids.tolist()
         if not several and not (qrels.n_queries and run.n_rows):
             what = "the qrels judge" if not qrels.n_queries else "the run ranks"
             raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query", code="nothing")
     check_shared_topics(qrels, topics)
     where = os.fspath(judgements) if isinstance(judgements, str | os.PathLike) else "qrels"
-    checks: Checks = [(where, partial(about_qrels, qrels)), ("runs", lambda _: about_runs(contradicts))]
+    of_runs = [*about_documents(strangers), *about_runs(contradicts)]
+    checks: Checks = [(where, partial(about_qrels, qrels)), ("runs", lambda _: of_runs)]
     return Resolved(found, {}, {}, None, checks)
 
 
