@@ -72,6 +72,39 @@ READ = {
         '\ufeffgold_doc_id,name,gold_chunk_id,chunk_text,question_id,question_text\n1,a.pdf,6,"text, b",2,What?\n',
         {"2": {"6"}},
     ),
+    "chunks beside their sections and texts": (
+        lines(
+            {"id": "c", "question": "complies?", "expected_chunk_ids": ["66"], "must_not_contain": ["iso"],
+             "ground_truth_reference_chunks": ["a text"], "expected_sections": ["5.2"], "remap_scores": {"66": 4.5}},
+        ),
+        {"c": {"66"}},
+    ),
+    "questions of which some lack the list": (
+        lines(
+            {"id": "a", "product": "AX", "question": "bgp?", "expect_sources": ["a/b.md::RB"]},
+            {"id": "b", "product": "AX", "question": "srte?", "expect_status": "not_found"},
+        ),
+        {"a": {"a/b.md::RB"}, "b": set()},
+    ),
+    "a source and its page": (
+        lines({"question": "premium?", "expected_source": "a.pdf", "expected_page": 4}), {"premium?": {"a.pdf"}},
+    ),
+    "ids of another name": (
+        lines(
+            {"query_id": "q", "canonical_id": "f8", "relevance": 1},
+            {"query_id": "q", "canonical_id": "76", "relevance": 1},
+        ),
+        {"q": {"f8", "76"}},
+    ),
+    "paths and their sections": (
+        json.dumps({"questions": [{"id": "q", "question": "r?", "relevant": [{"path": "1.md", "section": "A"}]}]}),
+        {"q": {"1.md"}},
+    ),
+    "names and their kinds": (
+        json.dumps([{"query": "ARC", "relevant": [{"fqname": "main", "kind": "m"}, {"fqname": "arc.A", "kind": "c"}]}]),
+        {"ARC": {"main", "arc.A"}},
+    ),
+    "positive chunks in a cell": ("qid,question,answers,pos_chunk_ids\nq1,how?,conda,1_0\n", {"q1": {"1_0"}}),
     "YAML": (
         '# 34 questions\n- id: q1\n  question: "equal?"\n  expected_chunk_ids: [s6, s7]\n\n'
         '- id: r1\n  question: "VAT?"\n  expected_chunk_ids: []\n',
@@ -98,6 +131,13 @@ def test_gold_sets_of_projects_are_read(tmp_path, name):
     assert main(["describe", str(path)]) == 0
     run = {query: sorted(own) for query, own in expected.items() if own}
     assert gate(path, run, run, "RR").summary.startswith("PASS: the results are identical")
+
+
+def test_yaml_without_documents_is_refused_as_such(tmp_path):
+    path = tmp_path / "golden.yaml"
+    path.write_text('name: v1\n\n# samples\nsamples:\n  - query: "purpose?"\n    doc_ids: []\n')
+    with pytest.raises(DataFileError, match="queries without documents|other JSON"):
+        read_qrels(path)
 
 
 @pytest.mark.parametrize("names", [

@@ -13,8 +13,10 @@ LZ4 = b"\x04\x22\x4d\x18"
 
 
 def is_yaml(text: str) -> bool:
-    """Return whether a text starts as YAML: with `name:`, or with `- name: value`."""
-    return bool(re.match(r"(\s*(#.*)?\n|---.*\n)*(- ['\"\w]+\s*:(\s|$)|['\"\w-]+:\s*(#.*)?\n\s)", text))
+    """Return whether a text starts as YAML: with `name:` and what is in it, or with `- name: value`."""
+    return bool(
+        re.match(r"(\s*(#.*)?\n|---.*\n|[\w-]+: [^\n]*\n)*(- ['\"\w]+\s*:(\s|$)|['\"\w-]+:\s*(#.*)?\n\s)", text)
+    )
 
 
 def is_trec(head: bytes, columns: int) -> bool:

@@ -66,12 +66,11 @@ def read_gold(source: object) -> GoldSet:
     with Source(source) as stream:
         content = read_content(stream)
     lines = [(line, own) for line, own in content.values if isinstance(own, dict) and _query(own) is not None]
-    if not lines:
+    if not any(_lists(own) for _, own in lines):
         return GoldSet(ratings_of(content).qrels())
     if len(lines) < len(content.values):
         line = next(line for line, own in content.values if not isinstance(own, dict) or _query(own) is None)
-        what = 'no query, or no list such as "relevant": [] (nothing is relevant)'
-        raise DataFileError(what, content.name, line)
+        raise DataFileError("no query, or no list such as relevant", content.name, line)
     spans, segments, rest = dict[str, list[Span]](), dict[str, dict[str, str]](), list[tuple[int | None, Any]]()
     grades, texts = dict[str, dict[str, float]](), dict[str, str]()
     for line, record in lines:
@@ -87,7 +86,7 @@ def read_gold(source: object) -> GoldSet:
             )
         if own:
             spans[query] = own
-        elif not listed or any(listed):  # an empty list: nothing is relevant
+        elif any(listed):  # an empty list, or none: nothing is relevant
             rest.append((line, record))
         roles = roles_of(record)
         texts |= {query: str(record[roles["text"]])} if "text" in roles else {}
@@ -103,10 +102,15 @@ def read_gold(source: object) -> GoldSet:
     return GoldSet(judged, segments, spans)
 
 
+def _lists(record: Mapping[str, Any]) -> bool:
+    """Return whether a record lists relevant documents, or says that there are none."""
+    return any(lists_documents(plain(key)) and isinstance(own, dict | list | None) for key, own in record.items())
+
+
 def _query(record: Mapping[str, Any]) -> str | None:
-    """Return the query of a line of a gold set; None for other JSON."""
+    """Return the query of a line of a gold set; None for other JSON. A question may lack the list."""
     roles, known = roles_of(record), {plain(key): value for key, value in record.items()}
-    if not any(lists_documents(plain(key)) and isinstance(own, dict | list | None) for key, own in record.items()):
+    if not _lists(record) and ("text" not in roles or "grade" in roles):
         return None
     found = [record.get(roles.get("query", "")), known.get("id"), record.get(roles.get("text", ""))]
     return next((id_text(one) for one in found if isinstance(one, str | int)), None)

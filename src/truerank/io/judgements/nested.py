@@ -39,9 +39,9 @@ _WHOLE = {"", "data", "default", "test", "dev", "train", "validation"}
 _TEXTS = ("request", "params", "placeholders", "querydsl")
 
 
-_NAMES = ("id", "id_", "_id", "doc_id", "document_id", "chunk_id", "source", "content", "page_content",
-          "pagecontent", "text")  # fmt: skip
-"""What names a document of a list whose object has no id: an object in it, or the text."""
+_IDS = ("id", "id_", "_id", "doc_id", "document_id", "chunk_id")
+_NAMES = ("source", "path", "file", "filename", "file_path", "content", "page_content", "pagecontent", "text")
+"""What names a document of a list whose object has no id: its place, or its text."""
 
 
 class _At(NamedTuple):
@@ -92,6 +92,10 @@ class _Walk:
             names = roles_of(own, self.what)
         if self.what == "grade" and plain(names.get("grade", "")) == "score" and is_ranked(key):
             del names["grade"]
+        if plain(names.get("document", "")) in ("product", "item") and any(
+            lists_documents(plain(name), self.what) for name, value in node.items() if isinstance(value, list)
+        ):
+            del names["document"]  # it is what the query is about
         roles = {role: own[name] for role, name in names.items()}
         at = self.named(node, own, roles, at, key)
         if self.what in roles and at.query is not None and at.document is not None:
@@ -133,10 +137,15 @@ class _Walk:
             ]
             text = asked[0] if len(asked) == 1 else None
         if at.query is not None and lists_documents(key, self.what) and "document" not in roles:
-            named = [one[name] for one in [*objects, known] for name in _NAMES if _is_id(one.get(name))]
-            only = [value for name, value in known.items() if name.endswith("id") and _is_id(value)]
-            named = named or only * (len(only) == 1)
-            roles |= {"document": named[0]} if named else {}
+            for own in (_IDS, _NAMES):
+                named = [one[name] for one in [*objects, known] for name in own if _is_id(one.get(name))]
+                named = named or _only_name(known, "id" if own is _IDS else "name")
+                if named:
+                    roles["document"] = named[0]
+                    break
+        if self.what in roles and "document" not in roles and at.document is None:
+            others = {name: value for name, value in known.items() if value not in roles.values() and name != "id"}
+            roles |= dict(zip(("document",), _only_name(others, "id")))
         lists = any(lists_documents(plain(name), self.what) for name in node)
         if at.query is None or "query" in roles or ("text" in roles and lists):  # also within a list that has an id
             query = roles.get("query") if roles.get("query") is not None else text
@@ -188,6 +197,12 @@ class _Walk:
         if self.what == "grade" and not all(is_number(one) and float(one).is_integer() for one in numbers):
             return False
         return all(_are_numbers(value) or _are_documents(value, len(node)) for value in node.values())
+
+
+def _only_name(known: dict[str, Any], ending: str) -> list[Any]:
+    """Return the only id or text under a key with an ending; [] if there are none or several."""
+    found = [value for name, value in known.items() if name.endswith(ending) and _is_id(value)]
+    return found if len(found) == 1 else []
 
 
 def _is_id(value: object) -> bool:

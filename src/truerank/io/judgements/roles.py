@@ -33,9 +33,9 @@ _THINGS = (
 )
 _LISTS = {
     "grade": re.compile(
-        r"(?!.*(answer|pattern|fact|keyword|contain|string|phrase|term|tool|strategy|behaviou?r|refus|decision|count"
+        r"(?!.*(answer|pattern|fact|keyword|contain|string|phrase|term|tool|strategy|behaviou?r|refus|decision|count|pagenum"
         r"|not(?!e)|exclu|absent))(judge?ment|rating|relevan|doc(ument)?rating|expect(ed)?|groundtruth|positive|gold|qrel"
-        r"|label|grade|references?context|correct|target|support|evidence|mustinclude).*|context|retrievalgts?"
+        r"|label|grade|references?context|correct|target|support|evidence|mustinclude|pos(doc|chunk|passage|id)).*|context|retrievalgts?"
     ),
     "score": re.compile(
         r"results?|docs?|documents?|(top)?hits|outputs?|((doc|document|chunk|passage|context|node|hit)s?)?ids|points|matches|"
@@ -44,7 +44,9 @@ _LISTS = {
 }
 _RANKED = re.compile(r"results?|retriev(ed|al).*|ranking|ranked.*|(top)?hits")
 """Lists of a system's results, in which a score is no grade."""
-_ONE = re.compile(rf"(expect(ed)?|gold(en)?|relevant|correct|groundtruth)(top)?{_THINGS}(id|name|path|url)?")
+_ONE = re.compile(
+    rf"(expect(ed)?|gold(en)?|relevant|correct|groundtruth)(top)?((?!page){_THINGS}(id|name|path|url)?|[a-z]*id)"
+)
 """Keys of the only relevant document of a query."""
 _OUTER = re.compile(r"^(input|answer|data|rows?|fields|_?source|metadata)\.|_(s|ss|i|l|f|d|t|txt|str)$", re.IGNORECASE)
 """What surrounds a name in records that were made flat (`Input.query`), and the types at the end of Solr's fields."""
@@ -145,8 +147,8 @@ def _roles_of(names: tuple[str, ...], value: str, like: bool) -> dict[str, str]:
     for role, usual in wanted.items():
         if name := next((known[name] for name in usual if name in known), None):
             found[role] = name
-    if plain(found.get("query", "")) == "topic" and "text" in found and "id" in known:  # what a query is about
-        del found["query"]
+    if plain(found.get("query", "")) == "topic" and "text" in found and "id" in known:
+        del found["query"]  # it is what the query is about
     for role, pattern in _LIKE.items() if like else ():
         if role in found or not wanted.get(role) or (role == "text" and "query" in found):
             continue
