@@ -20,6 +20,7 @@ from truerank.io.letor.grammar import NUMBER, check_bytes
 from truerank.io.streams import Source
 
 _KINDS = ("grade", "score")
+_GRADES = re.compile(r"(relevance|rating|grade|label|judge?ment|variance)$")
 _BULK = {"index", "create", "update", "delete"}
 
 
@@ -197,7 +198,12 @@ def _records(value: Any) -> list[Any]:
 def _with_lists(content: Content) -> Content:
     """Return records in place of a table that lists the documents of a query in a cell, as in a|b or ["a", "b"]."""
     roles = roles_of(content.header)
+    grades = {k for k, name in enumerate(content.header) if _GRADES.search(plain(name))}
+    grades = {
+        k for k in grades if all(NUMBER.fullmatch(row[k].encode()) for _, row in content.rows if row[k:] and row[k])
+    }
     lists = [k for k, name in enumerate(content.header) if any(lists_documents(plain(name), own) for own in _KINDS)]
+    lists = [k for k in lists if k not in grades]
     if "document" in roles or not {"query", "text"} & roles.keys() or not lists:
         return content
     values = []

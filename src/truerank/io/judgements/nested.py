@@ -121,7 +121,9 @@ class _Walk:
         """Return the query, the document and the judge after the keys of an object."""
         known = {plain(name): value for name, value in own.items()}
         if known.get("id") is not None:
-            if at.query is not None and (lists_documents(key, self.what) or self.what in roles):
+            if (self.what in roles and ("_id" in own or at.query is not None)) or (
+                at.query is not None and lists_documents(key, self.what)
+            ):
                 roles.setdefault("document", known["id"])
             elif "document" not in roles and (
                 "text" in roles or any(lists_documents(plain(name), self.what) for name in node)
@@ -144,7 +146,7 @@ class _Walk:
                     roles["document"] = named[0]
                     break
         if self.what in roles and "document" not in roles and at.document is None:
-            others = {name: value for name, value in known.items() if value not in roles.values() and name != "id"}
+            others = {name: value for name, value in own.items() if value not in roles.values() and name != "id"}
             roles |= dict(zip(("document",), _only_name(others, "id")))
         lists = any(lists_documents(plain(name), self.what) for name in node)
         if at.query is None or "query" in roles or ("text" in roles and lists):  # also within a list that has an id

@@ -33,8 +33,8 @@ _THINGS = (
 )
 _LISTS = {
     "grade": re.compile(
-        r"(?!.*(answer|pattern|fact|keyword|contain|string|phrase|term|tool|strategy|behaviou?r|refus|decision|count|pagenum"
-        r"|not(?!e)|exclu|absent))(judge?ment|rating|relevan|doc(ument)?rating|expect(ed)?|groundtruth|positive|gold|qrel"
+        r"(?!.*(answer|pattern|fact|keyword|contain|string|phrase|term|tool|strategy|behaviou?r|refus|decision|count"
+        r"|pagenum|not(?!e)|exclu|absent))(judge?ment|rating|relevan|doc(ument)?rating|expect(ed)?|groundtruth|positive|gold|qrel"
         r"|label|grade|references?context|correct|target|support|evidence|mustinclude|pos(doc|chunk|passage|id)).*|context|retrievalgts?"
     ),
     "score": re.compile(
@@ -53,11 +53,15 @@ _OUTER = re.compile(r"^(input|answer|data|rows?|fields|_?source|metadata)\.|_(s|
 _LIKE = {
     "document": r"^(doc|prod|item|asin|sku|article|page|listing|passage|chunk|result).*(id|no|key|uid|code|url)$|^id$",
     "text": r"query|search|keyword|phrase|question",
-    "grade": r"relevan|rating|grade|judge?ment|label|stars",
+    "grade": r"(?!.*(variance|stddev|confidence)$).*(relevan|rating|grade|judge?ment|label|stars)",
     "score": r"score$|similarity$",
     "rank": r"(rank|position)$",
 }
 """Names of a role that no column has by its usual name: a column that is alone in having such a name."""
+_OTHER = re.compile(
+    r"(?!(user|session|example|row|hit|assignment|task|batch|record|annotation|worker|case|team)id).+id"
+)
+"""Ids of what else may be judged."""
 
 
 @lru_cache(1 << 14)
@@ -153,8 +157,12 @@ def _roles_of(names: tuple[str, ...], value: str, like: bool) -> dict[str, str]:
         if role in found or not wanted.get(role) or (role == "text" and "query" in found):
             continue
         alike = [name for short, name in known.items() if re.search(pattern, short) and name not in found.values()]
+        alike = [name for name in alike if plain(name) != "id"] or alike  # it may be the row's
         if len(alike) == 1:
             found[role] = alike[0]
+    if like and "document" not in found and found.keys() >= {"query", value}:  # recipe_id
+        alike = [name for short, name in known.items() if _OTHER.fullmatch(short) and name not in found.values()]
+        found |= {"document": alike[0]} if len(alike) == 1 else {}
     return {role: found[role] for role in wanted if role in found}
 
 

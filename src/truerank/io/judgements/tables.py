@@ -25,9 +25,14 @@ from truerank.io.tables import DOCUMENT, GRADE, QUERY, table_kind
 _ABOUT = {"rank", "position", "pos", "title", "notes", "note", "comment", "explanation", "description", "id", "url",
           "uri", "informationneed", "timestamp", "date", "locale", "productlocale", "split", "exampleid", "iteration",
           "iter", "judge", "rater", "user", "query", "smallversion", "largeversion", "unrateable", "product", "name",
-          "text", "snippet", "body", "brand", "category", "color", "round", "budget", "probability"}  # fmt: skip
+          "text", "snippet", "body", "brand", "category", "color", "round", "budget", "probability",
+          "page"}  # fmt: skip
 
-_ENDS = re.compile(r"(id|name|time|explanation|notes?|title|position)$")  # of other names for the same
+_COMBINED = re.compile(r"final|consensus|adjudicated|average|avg|mean|median|majority|overall")
+"""Columns that combine the grades of several judges."""
+_ENDS = re.compile(
+    r"(id|name|time|explanation|notes?|title|position|variance|stddev|confidence)$"
+)  # of other names for the same
 
 
 def roles_in(content: Content, what: str = "grade") -> dict[str, str]:
@@ -107,7 +112,7 @@ def judges_of(content: Content) -> dict[str, int]:
     taken = set(roles_of(content.header, like=True).values())
     found, in_words = dict[str, int](), dict[str, int]()
     for k, name in enumerate(content.header):
-        if name in taken or is_about(name):
+        if name in taken or is_about(name) or _COMBINED.match(plain(name)):
             continue
         cells = [row[k] for _, row in content.rows if k < len(row) and not is_missing(row[k]) and row[k] != ""]
         numbers = [read_grade(cell) for cell in cells]
