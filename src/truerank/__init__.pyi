@@ -114,6 +114,7 @@ from .links.graph import (
 from .matrices.binned import BinnedMatrix as BinnedMatrix
 from .measures.diversity import Diversity as Diversity, diversity as diversity
 from .measures.evaluation import convert_claim as convert_claim
+from .measures.nuggets import NuggetScores as NuggetScores, nugget_scores as nugget_scores
 from .measures.measure_explanation import explain_measure as explain_measure
 from .models.foreign.read import import_model as import_model
 from .models.imported import ImportedRanker as ImportedRanker

@@ -29,14 +29,11 @@ _NAME = re.compile(rf"({'|'.join(_DISCOUNTS)})@([1-9]\d*)")
 
 
 @dataclass(repr=False, eq=False)
-class Diversity(Result):
-    """The result of `diversity`: values (m,) by measure, for `Experiment.of_values`."""
+class TopicValues(Result):
+    """Values (m,) by measure, which `Experiment.of_values` compares with those of other systems."""
 
-    alpha: float
     query_ids: list[str]
     per_query: dict[str, np.ndarray] = field(repr=False)
-
-    KIND: ClassVar[str] = "diversity"
 
     @property
     def means(self) -> dict[str, float]:
@@ -46,10 +43,10 @@ class Diversity(Result):
     @property
     def summary(self) -> str:
         name, mean = next(iter(self.means.items()))
-        return f"{name} is {mean:.4f} over {counted(len(self.query_ids), 'topic')} (alpha {self.alpha:g})."
+        return f"{name} is {mean:.4f} over {counted(len(self.query_ids), 'topic')}."
 
     def _figures(self) -> dict[str, Any]:
-        return {"alpha": self.alpha, "topics": len(self.query_ids), "means": self.means}
+        return {"topics": len(self.query_ids), "means": self.means}
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each topic."""
@@ -57,6 +54,18 @@ class Diversity(Result):
 
     def _table(self, style: str) -> str:
         return styled_table([list(one) for one in self.means.items()], ["measure", "mean"], style)
+
+
+@dataclass(repr=False, eq=False)
+class Diversity(TopicValues):
+    """The result of `diversity`."""
+
+    alpha: float
+
+    KIND: ClassVar[str] = "diversity"
+
+    def _figures(self) -> dict[str, Any]:
+        return {"alpha": self.alpha} | super()._figures()
 
 
 def diversity(
@@ -120,7 +129,7 @@ def diversity(
         name: np.array([_value(kind, k, lists.get(topic, []), own, alpha) for topic, own in judged.items()])
         for name, (kind, k) in asked.items()
     }
-    return Diversity(alpha, list(judged), values)
+    return Diversity(list(judged), values, alpha)
 
 
 def _value(kind: str, k: int, ranked: list[str], relevant: dict[str, set[str]], alpha: float) -> float:
