@@ -15,8 +15,9 @@ from support.refusals import refused
 from truerank import RankingData
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, TruerankError
+from truerank.data.checkup import ranks_as_scores
 from truerank.data.remarks import CODES, Remark
-from truerank.experiments.policy import about_data, about_qrels, about_runs, about_scores, check_order
+from truerank.experiments.policy import about_data, about_qrels, about_runs, check_order
 
 pandas = pytest.importorskip("pandas")
 M, N = 40, 8
@@ -220,7 +221,7 @@ def test_row_numbers_of_pandas_are_no_feature(table, capsys):
 
 
 def test_remarks_have_what_a_front_end_prints():
-    remark = about_scores({"old": np.tile([1, 2, 3, 4.0], 9)}, np.arange(0, 37, 4))[0]
+    remark = ranks_as_scores({"old": np.tile([1, 2, 3, 4.0], 9)}, np.arange(0, 37, 4))[0]
     assert (remark.code, remark.items, remark.severity) == ("ranks-as-scores", ["old"], "forbids a verdict")
     assert "old:ascending" in remark.remedy
     assert "old" in remark.text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -35,7 +35,15 @@ from truerank.experiments.policy import (
     check_order,
     settle_training,
 )
-from truerank.experiments.systems import RowsFile, are_rows, by_name, resolve_rows, resolve_runs
+from truerank.experiments.systems import (
+    Checks,
+    JudgedScores,
+    RowsFile,
+    are_rows,
+    by_name,
+    resolve_rows,
+    resolve_runs,
+)
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import DEFAULT_CONVENTION
 from truerank.measures.coverage import Coverage, check_topics, covered_topics, over_topics, settle_topics
@@ -52,10 +60,11 @@ if TYPE_CHECKING:
 PAIRS = ("baseline", "all")
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Experiment:
     """Systems over judged queries: what `evaluate`, `compare`, `power` and `report` are about.
 
-    Everything is read, scored and settled once, when the object is made.
+    Everything is read, scored and settled once, when the object is made. It does not change afterwards.
 
     Parameters
     ----------
@@ -98,7 +107,7 @@ class Experiment:
     judged : dict of name to (Judgements, scores (n,))
         All over the same queries.
     models : dict of name to fitted ranker
-    data : the rows that models scored, without left-out queries; None without rows
+    data : the rows that models scored; None without rows
     coverage : Coverage or None
         Topics of the means of runs.
     training : Provenance or None
@@ -112,6 +121,24 @@ class Experiment:
     >>> dict(experiment.evaluate()["bad"]), [pair.difference for pair in experiment.compare(test="t").pairs]
     ({'RR': 0.75}, [-0.25])
     """
+
+    measures: dict[str, Any]
+    convention: str
+    judged: JudgedScores
+    models: dict[str, Any]
+    baseline: str
+    states_baseline: bool
+    _checks: Checks
+    several: bool = True  # systems by name or in a list
+    data: Any = None
+    topics: str | None = None
+    segments: Any = None
+    training: Provenance | None = None
+    coverage: Coverage | None = None
+    note: str = ""
+    _given: Sequence[Any] = ()  # MeasuredValues
+    _ids: Sequence[Any] | None = None
+    _one_measure: bool = True
 
     def __init__(
         self,
@@ -132,13 +159,8 @@ class Experiment:
         check_choice(training_queries, "training_queries", TRAINING_QUERIES)
         _check_order(judgements)
         rows = are_rows(judgements, systems)
-        self.convention = convention or (DEFAULT_CONVENTION if rows else "trec")
-        self.measures = parse_measures(measures, self.convention)
-        self.topics, self.segments = topics, segments
-        self.training: Provenance | None = None
-        self.coverage: Coverage | None = None
-        named, self.several = by_name(systems, not rows)
-        self._one_measure = len(self.measures) == 1 and not isinstance(measures, list | tuple)
+        known = convention or (DEFAULT_CONVENTION if rows else "trec")
+        parsed, (named, several) = parse_measures(measures, known), by_name(systems, not rows)
         if rows:
             if topics is not None:
                 raise InvalidInputError(
@@ -147,24 +169,43 @@ class Experiment:
             if collapse is not None:
                 raise InvalidInputError("collapse is about runs over qrels", argument="collapse", code="idle")
             if isinstance(judgements, RowsFile) and isinstance(segments, str):
-                _, self.segments = resolve("truerank.experiments.segments:labels_in")(judgements, segments)
+                _, segments = resolve("truerank.experiments.segments:labels_in")(judgements, segments)
             found = resolve_rows(judgements, named, qid, doc_ids)
         else:
             if qid is not None or doc_ids is not None:
                 raise InvalidInputError(
                     "qrels and runs bring their own queries and documents; give no qid, doc_ids", argument="qrels"
                 )
-            self.measures = over_topics(self.measures, topics)
+            parsed = over_topics(parsed, topics)
             if segments is not None:
-                judgements, self.segments = resolve("truerank.experiments.segments:labels_in")(judgements, segments)
-            found = resolve_runs(judgements, named, several=self.several, collapse=collapse)
-        self.judged, self.models, self.data, self.note = found.judged, found.models, found.data, found.note
-        self._checks, self._given = found.checks, list[Any]()
-        if self.models:
-            self._settle_training({found.labels[name]: model for name, model in self.models.items()}, training_queries)
-        if not rows:
-            self._settle_topics(topics)
-        self.baseline = self._checked_baseline(baseline)
+                judgements, segments = resolve("truerank.experiments.segments:labels_in")(judgements, segments)
+            found = resolve_runs(judgements, named, several=several, collapse=collapse)
+        judged = found.judged
+        training: Provenance | None = None
+        coverage: Coverage | None = None
+        if found.models:
+            models = {found.labels[name]: model for name, model in found.models.items()}
+            training = settle_training(models, found.data, training_queries)
+            if not training.keep.all():
+                judged = _of_queries(judged, training.keep.nonzero()[0])
+        if len(judged) > 1 and not rows:
+            judged, coverage = settle_topics(judged, topics)
+        elif not rows:  # one run keeps the topics that it lacks, with the value NaN or 0
+            _, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics)
+        self._hold(
+            baseline, judged, measures=parsed, convention=known, judged=judged, models=found.models,
+            several=several, data=found.data, topics=topics, segments=segments, training=training, coverage=coverage,
+            note=found.note, _checks=found.checks,
+            _one_measure=len(parsed) == 1 and not isinstance(measures, list | tuple),
+        )  # fmt: skip
+
+    def _hold(self, baseline: str | None, names: Iterable[str], **settled: Any) -> None:
+        """Set all fields; every experiment is made here."""
+        known = list(names)
+        if baseline is not None and baseline not in known:
+            raise InvalidInputError(f"baseline {baseline!r} is not one of {', '.join(known)}", argument="baseline")
+        stated = {"baseline": known[0] if baseline is None else baseline, "states_baseline": baseline is not None}
+        vars(self).update(stated | settled)
 
     @classmethod
     def of_values(
@@ -190,39 +231,21 @@ class Experiment:
         """
         from truerank.significance.comparison import MeasuredValues
 
-        self = cls.__new__(cls)
-        self._one_measure = isinstance(per_query, Mapping)
-        if isinstance(per_query, Mapping):
+        if one := isinstance(per_query, Mapping):
             values = {str(name): np.asarray(own, dtype=np.float64) for name, own in per_query.items()}
             per_query = [MeasuredValues(values, measure, convention, higher_is_better)]
-        self._given = list(per_query)
-        self.judged, self.models, self.data, self.note = {}, {}, None, ""
-        self.measures = {} if self._one_measure else {one.measure: one.by for one in self._given}
-        self.convention, self.topics, self.segments, self._checks = convention, None, None, []
-        self.training, self.coverage, self.several = None, None, True
-        self.query_ids = None if query_ids is None else np.asarray(query_ids)
-        self.baseline = self._checked_baseline(baseline)
+        self = cls.__new__(cls)
+        self._hold(
+            baseline, per_query[0].per_query, measures={} if one else {own.measure: own.by for own in per_query},
+            convention=convention, judged={}, models={}, _checks=[], _given=per_query, _ids=query_ids, _one_measure=one,
+        )  # fmt: skip
         return self
 
-    def _settle_training(self, models: dict[str, Any], rule: str) -> None:
-        self.training = settle_training(models, self.data, rule)
-        if not self.training.keep.all():
-            judgements, kept = self.judgements.take_queries(self.training.keep.nonzero()[0])
-            self.judged = {name: (judgements, scores[kept]) for name, (_, scores) in self.judged.items()}
-
-    def _settle_topics(self, topics: str | None) -> None:
-        if len(self.judged) > 1:
-            self.judged, self.coverage = settle_topics(self.judged, topics)
-        else:  # one run keeps the topics that it lacks, with the value NaN or 0
-            there = {name: one.sizes > 0 for name, (one, _) in self.judged.items()}
-            _, self.coverage = covered_topics(there, topics)
-
-    def _checked_baseline(self, baseline: str | None) -> str:
-        names = list(self._given[0].per_query if self._given else self.judged)
-        if baseline is not None and baseline not in names:
-            raise InvalidInputError(f"baseline {baseline!r} is not one of {', '.join(names)}", argument="baseline")
-        self.states_baseline = baseline is not None
-        return names[0] if baseline is None else baseline
+    def _but(self, **changed: Any) -> Experiment:
+        """Return the experiment with other fields; what depends on them is computed again."""
+        other = object.__new__(Experiment)
+        vars(other).update({one.name: vars(self).get(one.name, one.default) for one in fields(self)} | changed)
+        return other
 
     @property
     def judgements(self) -> Any:
@@ -232,7 +255,8 @@ class Experiment:
     @cached_property
     def query_ids(self) -> np.ndarray | None:
         """Names of the queries (m,)."""
-        return np.asarray(self.judgements.query_ids)
+        ids = self._ids if self._given else self.judgements.query_ids
+        return None if ids is None else np.asarray(ids)
 
     @cached_property
     def rows(self) -> Any:
@@ -350,7 +374,7 @@ class Experiment:
         from truerank.significance.comparison import MeasuredValues
 
         if self._given:
-            return self._given
+            return list(self._given)
         averages = {
             name: by(ties="average")
             for name, by in self.measures.items()
@@ -415,9 +439,7 @@ class Experiment:
 
     def with_measures(self, names: Sequence[str]) -> Experiment:
         """Return the experiment by some of its measures, whose comparison is `Comparisons` by name."""
-        part = copy(self)
-        part.measures, part._one_measure = {name: self.measures[name] for name in names}, False
-        return part
+        return self._but(measures={name: self.measures[name] for name in names}, _one_measure=False)
 
     def by_segment(self) -> dict[str, Experiment]:
         """Return the experiment of the queries of each segment by its name, as `segments` divides them.
@@ -428,7 +450,7 @@ class Experiment:
             Without `segments`, and if a column has several values in a query or a mapping lacks one.
         """
         names = self.segment_names()
-        return {name: self._of_queries(np.flatnonzero(names == name)) for name in dict.fromkeys(names.tolist())}
+        return {name: self._part(np.flatnonzero(names == name)) for name in dict.fromkeys(names.tolist())}
 
     def segment_names(self) -> np.ndarray:
         """Return the segment of each query, text (m,); "" is none."""
@@ -441,19 +463,14 @@ class Experiment:
             return {}
         return dict(resolve("truerank.experiments.segments:compared_segments")(self))
 
-    def _of_queries(self, chosen: np.ndarray) -> Experiment:
-        part = copy(self)
-        for name in ("query_ids", "rows", "found", "remarks", "compared_segments"):
-            part.__dict__.pop(name, None)
-        part.judged, part.segments = {}, None
-        for name, (judgements, scores) in self.judged.items():
-            taken, rows = judgements.take_queries(chosen)
-            part.judged[name] = taken, scores[rows]
-        if self.rows is not None:
-            part.data = self.rows.take_queries(chosen)
-            if self.training is not None:
-                part.training = self.training._replace(keep=np.ones(len(chosen), dtype=bool))
-        return part
+    def _part(self, chosen: np.ndarray) -> Experiment:
+        data, training = self.rows, self.training
+        return self._but(
+            judged=_of_queries(self.judged, chosen),
+            segments=None,
+            data=None if data is None else data.take_queries(chosen),
+            training=training and training._replace(keep=np.ones(len(chosen), dtype=bool)),
+        )
 
     def methods_text(self, **settings: Any) -> str:
         """Return the paragraph of a paper about `compare(**settings)`, and BibTeX of what it used."""
@@ -478,6 +495,12 @@ class Experiment:
             text = resolve("truerank.report.evidence:make_report")(evidence, **settings)
         with resolve("truerank.core.files:atomic_write")(name, "w") as stream:
             stream.write(text)
+
+
+def _of_queries(judged: JudgedScores, chosen: np.ndarray) -> JudgedScores:
+    """Return the judgements and scores of some queries; systems that share their judgements still do."""
+    taken = {id(one): one.take_queries(chosen) for one, _ in judged.values()}
+    return {name: (taken[id(one)][0], scores[taken[id(one)][1]]) for name, (one, scores) in judged.items()}
 
 
 def _check_order(judgements: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, Remedy
-from truerank.data.checkup import FIRST_IDS, examine, of_grades, ranks_as_scores
+from truerank.data.checkup import FIRST_IDS, examine, of_grades
 from truerank.data.remarks import NOTE, Remark
 from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
@@ -33,11 +33,6 @@ def about_qrels(qrels: Qrels, convention: str | None = None) -> list[Remark]:
     first = qrels.ids.take(np.arange(min(qrels.n_rows, FIRST_IDS))).texts
     found = of_grades(qrels.grades, qrels.offsets, qrels.query_ids, first)
     return _that_matter(found, convention or "trec")
-
-
-def about_scores(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> list[Remark]:
-    """Return the remark on systems whose scores (n,) may be ranks, unless the user stated which end is best."""
-    return ranks_as_scores(scores, offsets)
 
 
 def about_runs(contradicts: Mapping[str, bool]) -> list[Remark]:

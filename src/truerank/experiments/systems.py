@@ -18,6 +18,7 @@ import numpy as np
 from truerank.core.errors import PYTHON, InvalidInputError, Message, Remedy, TruerankError
 from truerank.core.names import nearest, resolve
 from truerank.core.printing import progress
+from truerank.data.checkup import ranks_as_scores
 from truerank.data.columns import as_trained, check_columns, names_of, reading_of, trained_columns
 from truerank.data.provenance import keeps_sketch
 from truerank.data.ranking_data import Judgements, RankingData
@@ -28,7 +29,6 @@ from truerank.experiments.policy import (
     about_documents,
     about_qrels,
     about_runs,
-    about_scores,
     check_order,
     check_shared_topics,
 )
@@ -216,7 +216,7 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
             unstated[name] = own
     where = source.name if isinstance(source, RowsFile) else "data"
     checks: Checks = [] if data is None else [(where, partial(about_data, _used(data, like)))]
-    checks.append((where, lambda _: about_scores(unstated, judgements.offsets)))
+    checks.append((where, lambda _: ranks_as_scores(unstated, judgements.offsets)))
     alone = qid is None and data is None and not isinstance(source, Judgements)
     note = f"1 query of {judgements.n_rows} rows: pass qid if the rows belong to several queries" if alone else ""
     found = {name: (judgements, own) for name, own in scores.items()}
@@ -300,7 +300,7 @@ def read_stated(entry: str, data: Any) -> np.ndarray:
     scores = read_scores(path, data.n_rows)
     if order is not None:
         return order * scores
-    check_order(about_scores({path: data.grouped(scores)}, data.offsets))
+    check_order(ranks_as_scores({path: data.grouped(scores)}, data.offsets))
     return scores
 
 

@@ -136,16 +136,15 @@ def holds_judgements(path: PathLike) -> bool:
         head = source.peek()
         if head.lstrip()[:1] in (b"{", b"[", b"|", b"<") or is_yaml(head.decode("utf-8", "replace")):
             return True
+        if re.match(rb"(?:\s*#[^\n]*\n)*\s*[^#\s]\S*\s+qid:\S+\s+\d+:", head):  # features
+            return False
         try:
             lines = head[: head.rfind(b"\n") + 1] or head
             content = read_content(source) if head.startswith(tuple(TABLES)) else of_text(lines, source.name)
         except TruerankError:
             return False
-    if content.kind == "json":
+    if content.kind != "table":
         return recognised(content) is not None
-    if content.kind == "text":
-        found, line = recognised(content), next(content.lines(), (1, []))[1]
-        return found is not None and not (found.name == "ranklib" and re.match(r"\d+:", line[2]))
     roles = roles_in(content)
     others = [name for name in content.header if name not in roles.values() and not is_about(name)]
     if lacking(content):
