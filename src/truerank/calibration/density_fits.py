@@ -65,7 +65,7 @@ def fit_laplace(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]
 
 
 def fit_two_sided(x: np.ndarray, weight: np.ndarray | None, smallest: float, family: str) -> tuple[float, float, float]:
-    """Return θ (the lowest of equally good ones) and the scales left and right of it, for one of the `FAMILIES`.
+    """Return θ (with ties, the lowest) and the scales left and right of it, for one of the `FAMILIES`.
 
     1. "asymmetric-laplace": the best score, `1/β = (A_l + √(A_l A_r))/n` and `1/γ = (A_r + √(A_l A_r))/n` (equation 3).
     2. "asymmetric-gaussian": `σ_l² = (Q_l + Q_l^{2/3} Q_r^{1/3})/n`, and the same with l and r exchanged.

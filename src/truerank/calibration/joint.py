@@ -321,7 +321,7 @@ class JointPool(JointCalibrator):
         By method; None for the two members without a fit of their own: the softmax of the scores, and the
         probabilities of each class against the rest.
     calibrators_ : list of Calibrator
-        Of each class against the rest, if a member needs them.
+        Calibrators of each class against the rest. The list is empty if no member needs them.
 
     Examples
     --------

@@ -394,7 +394,7 @@ def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 def _grades(data: RankingData) -> np.ndarray:
     if data.y is None:
-        raise InvalidInputError("these data have no grades (y); calibration needs them")
+        raise InvalidInputError("the data have no grades (y), which calibration requires")
     return data.y
 
 

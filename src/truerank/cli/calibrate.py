@@ -196,5 +196,7 @@ def _scores(args: Arguments, file: str, judged: str) -> _Found:
 
 def _grades(data: Any, path: str) -> Any:
     if data.y is None:
-        raise common.InvalidInputError(f"{path}: these data have no grades; calibration needs judged documents")
+        raise common.InvalidInputError(
+            f"{path}: the data have no grades, which calibration requires. Name their column with --grade-column"
+        )
     return data.y

@@ -1,8 +1,8 @@
 """`truerank depth`: does reranking pay, and how many documents need it.
 
 Reads the run of the first stage and the scores of a reranker for its documents, and prints quality and cost by the
-number of reranked documents. The least depth is chosen that is shown to be not worse by more than --margin than the
-full depth.
+number of reranked documents. The command chooses the least depth that is significantly not worse than the full depth by
+more than --margin.
 """
 
 from __future__ import annotations

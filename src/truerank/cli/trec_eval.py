@@ -126,7 +126,7 @@ def _parser(files: list[str]) -> Parser | None:
 
 
 def _set(options: Options, letter: str, value: str) -> None:
-    """Apply an option; the last of equal ones counts."""
+    """Apply an option. If it is given several times, the last value is used."""
     from truerank.compat.trec_eval import atol, named_measures
 
     match letter:

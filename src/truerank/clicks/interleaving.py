@@ -151,7 +151,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     unit : "session", "query", "impression" or None, default None
         The independent unit. Default: session if the log has sessions, else impression.
     level : float in (0, 1), default=0.95
-        Of all intervals together: each has level 1 - (1 - level) / (number of pairs).
+        Level of all intervals together: each interval has level 1 - (1 - level) / (number of pairs).
     looks : int, default=1
         Number of looks in `sequence`, evenly spread over the units.
 

@@ -363,7 +363,7 @@ class RankingData(Grouping):
     def judgements(self) -> Judgements:
         """Return the judgements for measures: grades, offsets, and document ids as tie keys."""
         if self.y is None:
-            raise InvalidInputError("these data have no grades (y); measures and training need them")
+            raise InvalidInputError("the data have no grades (y), which measures and training require")
         grades, judged = self.y, self.judged
         if self.pooled is not None:
             grades = np.where(self.pooled, -1.0, grades)

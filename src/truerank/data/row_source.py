@@ -134,7 +134,7 @@ class RowSource(ABC):
         """Statistics kept since `mark` need not be repeated if a part is lost."""
 
     def note(self, function: Callable[..., Any], *state: Any) -> None:  # noqa: B027
-        """Register a statistic that replaces kept ones that are done."""
+        """Register a statistic that replaces finished statistics."""
 
     def remembered(self, what: str, work: Callable[[], Any]) -> Any:
         """Return `work()`, several statistics of which only the result is needed."""
@@ -237,7 +237,7 @@ class RowSource(ABC):
     def judgements(self) -> Judgements:
         """Return grades and offsets of all parts: 16 bytes for each row."""
         if not self.description.judged:
-            raise InvalidInputError("these data have no grades (y); measures and training need them")
+            raise InvalidInputError("the data have no grades (y), which measures and training require")
         return self.without_features().judgements()
 
     @property

@@ -92,7 +92,7 @@ def folds_of(
         A number k of folds that are drawn by the names of queries; a splitter, which splits queries (their ids are its
         groups); or folds. The default is the published folds of the data, else 5.
     validate : bool, default False
-        Of a number of folds, use the one before the tested one for validation.
+        If True and `folds` is a number, the fold before the test fold is used for validation.
 
     Raises
     ------

@@ -48,13 +48,13 @@ class RerankingDepth(Result):
     Attributes
     ----------
     chosen : int
-        The least depth that is shown to be not worse by more than the margin than the full depth; else the full depth.
+        Least depth that is significantly not worse than the full depth by more than the margin; else the full depth.
     full : int
     margin : float
     lines : list of DepthLine
         By rising depth, from 0 (no reranking).
     pays : Verdict
-        Of the full depth against no reranking.
+        Verdict on the full depth against no reranking.
     values : float64 array (m, depths)
         The measure by query and depth, in the order of `lines`.
     """

@@ -334,8 +334,8 @@ class Experiment:
         pairs : {"baseline", "all"}
             Whether each system is compared with the baseline, or with all others.
         history : History, optional
-            Counts the comparisons on the same queries and judgements, with this one. The k-th has the level
-            0.05/(k (k - 1)). Without a history, nothing is counted.
+            Counts the comparisons on the same queries and judgements, with this one. The k-th comparison has
+            the level 0.05/(k (k - 1)). Without a history, nothing is counted.
         random_state : seed of the random signs
 
         Raises
@@ -416,11 +416,13 @@ class Experiment:
         measured = self._measured()
         if len(measured) > 1:
             raise InvalidInputError(
-                f"power is about one measure, got {len(measured)}: {', '.join(self.measures)}", code="one-measure"
+                f"power requires one measure, got {len(measured)}: {', '.join(self.measures)}", code="one-measure"
             )
         ((values, name, convention, *_),) = measured
         if len(values) != 2:
-            raise InvalidInputError(f"power is about two systems, got {len(values)}; name two", code="two-systems")
+            raise InvalidInputError(
+                f"power requires two systems, got {len(values)}. Name two systems", code="two-systems"
+            )
         other = next(system for system in values if system != self.baseline)
         differences = paired_differences(values[other], values[self.baseline])
         observed = float(differences.mean())

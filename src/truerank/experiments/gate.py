@@ -131,7 +131,7 @@ def gate_of(
         check_choice(inconclusive, "inconclusive", ("pass", "fail"))
     others = [name for name in experiment.judged if name != experiment.baseline]
     if len(others) != 1:
-        raise InvalidInputError(f"a gate is about two systems, got {1 + len(others)}; name two", code="two-systems")
+        raise InvalidInputError(f"a gate requires two systems, got {1 + len(others)}; name two", code="two-systems")
     check_order(experiment.found)
     names, measure = (others[0], experiment.baseline), next(iter(experiment.measures.values())).check_mean()
     ours, theirs = (measure.per_query(*experiment.judged[name]) for name in names)

@@ -377,7 +377,7 @@ def _predicted(model: Any, source: Any, data: Any, like: Any) -> np.ndarray:
 
 
 def _union(rankers: list[Any]) -> Any:
-    """Columns and categories of the models together; no columns if one of the models uses all."""
+    """Return the union of the models' columns and categories; no columns if a model uses all."""
     known = [names for names in map(trained_columns, rankers) if names is not None]
     categories: dict[str, Any] = {}
     for ranker in rankers:

@@ -89,8 +89,8 @@ def vector_features(data: RankingData, encoders: Mapping[str, tuple[Any, Any]]) 
     -------
     RankingData
         With columns `NAME.inner-product`, `NAME.cosine`, `NAME.rank` (1 is the largest inner product of the query;
-        equal ones have their mean rank), `NAME.gap` (inner product minus the next one of the query, 0 for the last) and
-        `NAME.z-score` (within the query). A document without a vector has the lowest values of its query, or 0.
+        tied documents have their mean rank), `NAME.gap` (inner product minus that of the next document, 0 for the last)
+        and `NAME.z-score` (within the query). A document without a vector has the lowest values of its query, or 0.
 
     Raises
     ------

@@ -234,7 +234,10 @@ def cross_validate(
         return over_seeds(validated, named, seeds, state, [named, data, parsed, settings], about)
     stated = getattr(data, "folds", 5) if cv is None else cv
     if check_positive_int(repeats, "repeats") > 1 and not isinstance(stated, int | np.integer):
-        raise InvalidInputError("repeats draws folds again, and cv or the data state them", argument="repeats")
+        raise InvalidInputError(
+            "repeats requires folds that can be drawn again, but cv or the data state the folds. Pass cv as a number",
+            argument="repeats",
+        )
     sums: dict[str, dict[str, np.ndarray]] = {name: dict.fromkeys(parsed, np.zeros(1)) for name in named}
     fold_means: dict[str, dict[str, list[float]]] = {name: {label: [] for label in parsed} for name in named}
     for repeat in range(repeats):

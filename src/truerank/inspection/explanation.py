@@ -277,7 +277,7 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
         numbers = {int(np.searchsorted(data.offsets, place, side="right")) - 1 for place in places}
         if len(numbers) > 1:
             raise InvalidInputError(
-                f"rows {above} and {below} are of different queries; only one query is a ranking",
+                f"rows {above} and {below} belong to different queries. Name two rows of one query",
                 code="different-queries",
             )
         number = numbers.pop()

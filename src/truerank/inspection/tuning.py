@@ -1,7 +1,7 @@
 """Choice of a ranker's settings by its measure on held-out queries: a grid, or Optuna's search over ranges.
 
 Every setting is tried on the same folds of queries. The setting with the best mean over folds wins (ties averaged), and
-the first among equal ones. Trials are stored as they end, and an interrupted run continues with the same result.
+with ties, the first trial. Trials are stored as they end, and an interrupted run continues with the same result.
 """
 
 from __future__ import annotations

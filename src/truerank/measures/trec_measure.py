@@ -41,7 +41,7 @@ class TrecMeasure(Measure):
 
     The functions of `compat.trec_eval_measures`, which document the formulas, compute one topic at a time. Ties, topics
     and averages are treated as for other measures. Grades are whole numbers; a negative grade means unjudged. `root` is
-    trec_eval's name, such as "relative_P"; `parameter` is the cutoff or share of a measure that has one value for each.
+    trec_eval's name, such as "relative_P"; `parameter` is the cutoff or share of a measure with several values.
     """
 
     NAME = "trec_eval"

@@ -184,10 +184,10 @@ class AcceptedData:
                 code="no-grades",
             )
         if data.n_rows == 0:
-            raise InvalidInputError("these data have no rows; training needs some", code="no-rows")
+            raise InvalidInputError("the data have no rows; training requires at least one", code="no-rows")
         if data.n_features == 0:
             remedies = Remark("no-features", "", 0).remedies
-            raise InvalidInputError("these data have no features", argument="X", remedies=remedies, code="no-features")
+            raise InvalidInputError("the data have no features", argument="X", remedies=remedies, code="no-features")
         if data.feature_names is not None:
             self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -240,9 +240,9 @@ class AcceptedData:
     def _check_source(self, data: RowSource) -> None:
         name, about = type(self).__name__, data.description
         if not about.judged:
-            raise InvalidInputError("these data have no grades (y); training needs them", code="no-grades")
+            raise InvalidInputError("the data have no grades (y), which training requires", code="no-grades")
         if data.n_rows == 0:
-            raise InvalidInputError("these data have no rows; training needs some", code="no-rows")
+            raise InvalidInputError("the data have no rows; training requires at least one", code="no-rows")
         if not about.dense and not self.allow_sparse:
             raise InvalidInputError(f"{name} needs a dense matrix, these data are sparse", code="sparse")
         if not about.finite:

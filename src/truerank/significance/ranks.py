@@ -11,10 +11,10 @@ RANKS = "`ranks`: the ranks that a system can have, for all systems at once with
 
 
 def rank_sets(better: np.ndarray) -> list[tuple[int, int]]:
-    """Return the lowest and highest rank that each of k systems can have, given which are shown to be better.
+    """Return the lowest and highest rank that each of k systems can have, given which systems are significantly better.
 
-    `better` (k, k) is true where the row's system is shown to be better than the column's, by tests of all pairs with a
-    correction for the family. Then all true ranks are in their sets at once with at least the family's confidence:
+    `better` (k, k) is true where the row's system is significantly better than the column's, by tests of all pairs with
+    a correction for the family. Then all true ranks are in their sets at once with at least the family's confidence:
     where no pair is wrong, a system ranks below all that are better and above all that are worse, also those that are
     better or worse by way of others. Systems with equal true means share their ranks, and each of these is in the set.
     Cost: O(k³ log k) in matrix products.

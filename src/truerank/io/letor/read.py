@@ -372,8 +372,8 @@ class _Reader:
             for place in self.spoken[kind].get(name, []):
                 if place > stop - start:
                     raise DataFileError(
-                        f"row {place} of query {name.decode()} is marked {kind.decode()}, but it has "
-                        f"{stop - start} rows",
+                        f"row {place} of query {name.decode()} is marked {kind.decode()}, but the query "
+                        f"has {stop - start} rows. Correct the comment line, or remove it",
                         ", ".join(self.sources),
                         code="row-numbers",
                     )

@@ -301,7 +301,7 @@ class TreeBuilder:
         self._ranges = 0
 
     def add(self, root: Any, look: Callable[[Any], Leaf | Split | Membership]) -> None:
-        """Add the tree below `root`. `look` returns the description of a node, and is called once for each."""
+        """Add the tree below `root`. `look` returns the description of a node, and is called once for each node."""
         children: dict[int, tuple[Any, Any]] = {}  # by the identity of the parent
 
         def opened(seen: Any, known: _Known) -> Leaf | Split:
