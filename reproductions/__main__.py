@@ -12,6 +12,7 @@ from typing import Any
 
 from reproductions import second_check
 from reproductions.collections import where_to_get
+from reproductions.experiments import EXPERIMENTS
 from reproductions.manifest import conventions_of, write_manifest
 from reproductions.pages import record, write_pages
 from reproductions.plots import draw_figures
@@ -23,17 +24,6 @@ from truerank.cli.parser import OutputFolder
 from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError, TruerankError
 from truerank.core.printing import note, plain, print_json
 
-# Name -> module with `configure(parser)`, `run(args)` (a dict), `print_tables(result)` and perhaps `figures(result)`.
-# `all` runs them in this order, the longest last.
-EXPERIMENTS: dict[str, str] = {
-    "adarank": "reproductions.adarank.trials",
-    "letor": "reproductions.letor.experiment",
-    "descent": "reproductions.descent",
-    "calibration": "reproductions.calibration.experiment",
-    "stand-ins": "reproductions.stand_ins",
-    "svm-map": "reproductions.svm_map",
-    "oblivious": "reproductions.oblivious",
-}
 # About the CPU seconds of each in full and with --quick: shares of the work of `all`.
 WORK = {
     "adarank": (1500, 74),

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from reproductions.experiments import EXPERIMENTS
 from reproductions.pages import RESULTS, record
 from reproductions.protocol import open_store
 from reproductions.variations import Variation, varied
@@ -84,8 +85,6 @@ def run(args: argparse.Namespace) -> int:
 
 def under(name: str, label: str, claims: list[dict[str, Any]], args: argparse.Namespace) -> list[dict[str, Any]]:
     """The verdicts of the drawn items under one variation; a recorded seed is not run again."""
-    from reproductions.__main__ import EXPERIMENTS
-
     seed, variation = VARIATIONS[label]
     items = {row["item"] for row in claims}
     if seed and (RESULTS / f"{name}-seed-{seed}.json").is_file():

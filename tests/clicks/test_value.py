@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
@@ -202,3 +204,19 @@ def test_few_queries_have_students_interval():
     found = evaluate_from_clicks(log, runs, examination=seen, cutoff=1, about="queries")["n"]
     expected = mean_interval(list(map(float, ranked.values())))
     assert (found.value, found.low, found.high) == pytest.approx(tuple(expected))
+
+
+@pytest.mark.parametrize("sessions", [False, True])
+@pytest.mark.parametrize("clicked", [[1, 0], [1, 1, 0], [1, 0, 0, 0, 1]])
+def test_the_error_of_a_mean_of_clicks_is_that_of_statistics(clicked, sessions):
+    """The value of the only document is the mean of its clicks: its variance is s² / n, with n - 1 in s²."""
+    n = len(clicked)
+    session = {"session": range(n)} if sessions else {}
+    log = ClickLog(range(n), ["q"] * n, ["a"] * n, [1] * n, clicked, ranker=["x"] * n, **session)
+    seen = Examination(max_position=1).fit(log)
+    seen.draws_[:] = np.stack([seen.propensities_, seen.beta_])
+    asked = {"examination": seen, "cutoff": 1, "estimator": "ips", "level": 0.9}
+    found = evaluate_from_clicks(log, {"n": {"q": {"a": 1.0}}}, **asked)["n"]
+    half = NormalDist().inv_cdf(0.95) * np.std(clicked, ddof=1) / np.sqrt(n)
+    assert found.value == pytest.approx(np.mean(clicked))
+    assert (found.sampling_low, found.sampling_high) == pytest.approx((found.value - half, found.value + half))

@@ -1,9 +1,14 @@
 """Runs as `{query: [document, …]}`, as retrievers return them."""
 
+from types import SimpleNamespace
+
+import pandas
 import pytest
 
 import truerank
+from support.refusals import refused
 from truerank.core.errors import InvalidInputError
+from truerank.io.trec import as_run
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
 
@@ -34,3 +39,16 @@ def test_a_query_may_have_found_nothing(first):
 def test_a_list_that_is_no_ranking_is_refused_with_its_query(wrong):
     with pytest.raises(InvalidInputError, match="q1"):
         truerank.evaluate(QRELS, {"q1": wrong, "q2": ["c"]}, "RR")
+
+
+def test_a_document_that_a_frame_or_a_list_of_rows_repeats_is_refused():
+    """A later row would silently replace an earlier one. Documents of other queries may have the same id."""
+    rows = [("q1", "a", 2.0), ("q2", "a", 1.0), ("q1", "b", 1.0)]
+    for given in (rows, [*rows, ("q1", "a", 0.0)], [*rows, ("q1", "b", 1.0)]):
+        frame = pandas.DataFrame(given, columns=["query_id", "doc_id", "score"])
+        for table in (frame, [SimpleNamespace(**row) for row in frame.to_dict("records")]):
+            if given is rows:
+                assert as_run(table).n_rows == 3
+            else:
+                with refused(InvalidInputError, code="twice"):
+                    as_run(table)

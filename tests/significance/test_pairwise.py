@@ -26,7 +26,7 @@ from truerank.significance import (
     randomisation,
 )
 from truerank.significance.comparison import resamples_for
-from truerank.significance.paired import TESTS, paired_tests
+from truerank.significance.paired import TESTS, Signs, paired_tests
 
 
 def values_of(seed, k=4, m=9, step=0.05):
@@ -303,3 +303,23 @@ def test_the_mark_stands_at_the_adjusted_p():
     found = compare_values(values)
     assert found.pairs[0].marked == "0.0001**"
     assert "30/0/0 " in found.systems_table()
+
+
+@pytest.mark.parametrize(
+    ("n_rankers", "n_queries", "possible"), [(2, 5, False), (2, 6, True), (3, 6, False), (3, 7, True)]
+)
+def test_a_table_says_if_no_difference_can_be_significant(n_rankers, n_queries, possible):
+    """The least p of n queries is 2 / 2^n, times the comparisons; for 1 and for 3 comparisons both sides of 0.05."""
+    per_query = {f"r{i}": np.arange(1.0, n_queries + 1) * i for i in range(n_rankers)}
+    result = compare_values(per_query, baseline=None, correction="bonferroni")
+    assert result.smallest_p == pytest.approx(2 / 2**n_queries * len(result.pairs))
+    assert ("difference can be significant" in str(result)) == (not possible)
+    assert possible == (min(pair.p_adjusted for pair in result.pairs) < 0.05)
+
+
+@pytest.mark.parametrize(("n", "n_resamples"), [(4, 100), (7, 500), (60, 999), (60, 1000), (60, 9_999), (60, 12_345)])
+def test_the_fewest_counts_are_those_whose_p_reaches_the_level(n, n_resamples):
+    signs = Signs.of(n, n_resamples, 0)
+    for level in (0.001, 0.01, 0.04, 0.05, 0.1, 0.5):
+        p = signs.p(np.arange(signs.rows + 1))
+        assert signs.fewest(level) == np.argmax(p >= level * (1 - 1e-9))
