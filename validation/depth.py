@@ -15,6 +15,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from truerank import Cutoff
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.experiments.depth import reranking_depth
 from truerank.measures import parse_measure
 from truerank.significance.intervals import student_quantile, with_one_more
@@ -28,7 +30,9 @@ SIZES, MARGINS = (50, 100, 300), (0.01, 0.02)  # draws of at most half of the qu
 def run(replications: int, seed: int) -> list[Row]:
     """Broken promises and the mean share of documents that are reranked."""
     rows = []
-    for name, values, depths in populations(seed):
+    warnings.simplefilter("ignore", TruerankWarning)  # no threshold keeps a promise
+    for name, values, depths, gaps in populations(seed):
+        rows += _by_query(name, values, gaps, min(replications, 1_000), seed)
         for n in (n for n in SIZES if 2 * n <= len(values)):
             drawn = draws(len(values), n, replications, seed)
             true = values.mean(axis=0)[-1] - values.mean(axis=0)
@@ -48,12 +52,41 @@ def run(replications: int, seed: int) -> list[Row]:
     return rows
 
 
-def populations(seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Values (N, depths) of a measure by query and depth, and the depths."""
+def _by_query(name: str, values: np.ndarray, gaps: np.ndarray, replications: int, seed: int) -> list[Row]:
+    """How often the queries that are not reranked lose more than the promise, in the population and on the others."""
+    rows, losses = [], np.maximum(values[:, -1] - values[:, 0], 0.0)
+    for n in (n for n in SIZES[1:] if 2 * n <= len(values)):
+        for at_most in (0.03, 0.05, 0.1, 0.999 * float(losses.mean())):  # the last is just below the loss of all
+            broken, shares, lost = [], [], []
+            for own in draws(len(values), n, replications, seed):
+                cutoff = Cutoff("of no reranking", at_most=at_most, confidence=0.9, random_state=0)
+                try:
+                    cutoff.fit_losses(gaps[own], losses[own])
+                except InvalidInputError:  # too few queries for any promise
+                    break
+                skipped = gaps >= cutoff.threshold_
+                others = skipped & ~np.isin(np.arange(len(gaps)), own)
+                broken.append(skipped.any() and losses[skipped].mean() > at_most)
+                shares.append(skipped.mean())
+                lost += [losses[others].mean()] if others.any() else []
+            where = f"{name}, {n} queries, without reranking a loss of {at_most:.3g} at most"
+            if broken:
+                rows.append(
+                    rate(where, "loss in the population above the promise", broken, high=0.1)._replace(fewest=1_000)
+                )
+                rows.append(average(where, "queries that are not reranked", shares))
+            if len(lost) > 1:
+                rows.append(average(where, "mean loss on the other queries", lost, high=at_most)._replace(fewest=1))
+    return rows
+
+
+def populations(seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+    """Values (N, depths) of a measure by query and depth, the depths, and the gaps of the first stage (N,)."""
     rng = np.random.default_rng(seed)
     gains = np.cumsum(rng.gamma(0.5, 0.02, (4_000, 6)) * (rng.random((4_000, 6)) < 0.3) * 0.5 ** np.arange(6), axis=1)
     lost = 0.05 * (rng.random((4_000, 6)) < 0.05)
-    yield "made", np.clip(rng.random((4_000, 1)) * 0.6 + gains - lost, 0, 1), np.array([0, 5, 10, 20, 50, 100])
+    values = np.clip(rng.random((4_000, 1)) * 0.6 + gains - lost, 0, 1)
+    yield "made", values, np.array([0, 5, 10, 20, 50, 100]), rng.normal(0, 0.03, 4_000) - values[:, -1] + values[:, 0]
     folder = collections()
     if folder is not None:
         yield "MQ2008, nDCG@10", *_mq2008(folder)
@@ -90,9 +123,9 @@ def held_out(values: np.ndarray, drawn: np.ndarray, chosen: np.ndarray) -> np.nd
     return (rest + own.sum(axis=1)) / (len(values) - drawn.shape[1])
 
 
-def _by_depth(first: dict, scores: dict, qrels: dict, measure: str, depths: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def _by_depth(first: dict, scores: dict, qrels: dict, measure: str, depths: list[int]) -> tuple[np.ndarray, ...]:
     found = reranking_depth(first, scores, qrels, measure, depths=depths)
-    return found.values, np.array([line.depth for line in found.lines])
+    return found.values, np.array([line.depth for line in found.lines]), found.gaps
 
 
 def _cross_fitted(data):

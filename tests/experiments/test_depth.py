@@ -9,7 +9,7 @@ from validation.depth import chosen_depths
 import truerank
 from truerank import reranking_depth
 from truerank.cli import main
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.experiments.depth import chosen_depth
 from truerank.io.trec import as_run, write_run
 from truerank.significance.intervals import verdict
@@ -152,3 +152,62 @@ def test_reranking_that_pays_less_than_the_margin_is_not_advised():
     found = reranking_depth(first, {q: {"a": 1.0, "b": 0.0} for q in qrels}, qrels, "RR", margin=0.06)
     assert (found.chosen, found.pays.better) == (0, True)
     assert found.summary.startswith("Reranking pays by at most 0.06: RR is 1.0000 reranked and 0.9750 without")
+
+
+def skewed(m=500, seed=4):
+    """Queries whose first stage is right where its best score is far above the next, and wrong elsewhere."""
+    rng = np.random.default_rng(seed)
+    sure = rng.random(m) < 0.5
+    qrels = {str(q): {"a": 1} for q in range(m)}
+    first = {str(q): {"a": 2.0, "b": 1.0, "c": 0.0} if one else {"a": 1.9, "b": 2.0, "c": 1.95}
+             for q, one in enumerate(sure)}  # fmt: skip
+    return first, {query: {"a": 1.0, "b": 0.0, "c": 0.0} for query in qrels}, qrels, sure
+
+
+def test_queries_that_need_no_reranking_are_found_with_a_promise():
+    first, second, qrels, sure = skewed()
+    found = reranking_depth(first, second, qrels, "RR", depths=[2])
+    assert found.gaps == pytest.approx(np.where(sure, 1.0, 0.05))
+    cutoff = found.by_query(0.05, confidence=0.9)
+    assert cutoff.answers(found.gaps).tolist() == sure.tolist()
+    assert cutoff.answered_ == pytest.approx(sure.mean())
+    by_name = found.by_query(0.05, score=sure.astype(float) + 3.0)
+    assert by_name.answers([4.0, 3.0]).tolist() == [True, False]
+    losses = np.maximum(found.values[:, 2] - found.values[:, 1], 0)
+    assert found.by_query(0.9, depth=2).answered_ == (1.0 if losses.mean() < 0.5 else 0.0)
+
+
+def test_a_promise_by_query_that_cannot_be_made_is_refused_or_told():
+    first, second, qrels, _ = skewed(60)
+    found = reranking_depth(first, second, qrels, "RR", depths=[2])
+    with pytest.raises(InvalidInputError, match="judge more queries"):
+        found.by_query(0.01)
+    with pytest.raises(InvalidInputError, match="depth must be one of 0, 2"):
+        found.by_query(0.1, depth=7)
+    swapped = reranking_depth(*skewed(200)[:3], "RR", depths=[2])
+    with pytest.warns(TruerankWarning, match="no query will be answered"):
+        assert not swapped.by_query(0.05, score=-swapped.gaps).answers([-1.0, 0.0]).any()
+
+
+def test_queries_without_a_value_do_not_move_the_others():
+    first, second, qrels, sure = skewed(80)
+    qrels["3"] = {"z": 0}
+    found = reranking_depth(first, second, qrels, "RR", depths=[2], convention="ranklib")
+    assert len(found.query_ids) == len(found.gaps) == len(found.values)
+    rows = [int(query) for query in found.query_ids]
+    assert found.gaps == pytest.approx(np.where(sure, 1.0, 0.05)[rows])
+
+
+def test_the_command_prints_the_promise(tmp_path, capsys):
+    first, second, qrels, sure = skewed()
+    for name, run in (("first", first), ("second", second)):
+        write_run(as_run(run, name), tmp_path / f"{name}.run")
+    (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} {g}\n" for q, own in qrels.items() for d, g in own.items()))
+    words = ["depth", str(tmp_path / "first.run"), str(tmp_path / "second.run"), "--qrels", str(tmp_path / "qrels"),
+             "--measure", "RR", "--by-query", "0.05"]  # fmt: skip
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["by_query"]
+    assert told["share"] == pytest.approx(sure.mean())
+    assert main(words) == 0
+    assert "By query: rerank 0 documents where" in capsys.readouterr().out
+    assert main([*words[:-2], "--shallow", "2"]) == 2

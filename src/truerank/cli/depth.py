@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import truerank
 from truerank.cli import common, options
-from truerank.cli.parser import argument, option, positive, refuse
+from truerank.cli.parser import argument, option, positive, refuse, within
 
 
 class Arguments(options.Judged, options.Seed, options.Json):
@@ -25,6 +25,12 @@ class Arguments(options.Judged, options.Seed, options.Json):
     fixed_cost: float = option("cost of a query that is reranked, apart from its documents", "C", default=0.0)
     measured_costs: list[str] = option("measured cost of a query at each depth", "DEPTH=C …")
     convention: options.Convention = options.convention("trec")
+    by_query: float | None = option(
+        "also find the queries that --shallow documents suffice for: their mean loss is at most A", "A"
+    )
+    promised = within("", to="by_query", why="is about single queries: give --by-query A")
+    shallow: int | None = promised("depth of these queries, one of the table (default: 0)", "K", type=int)
+    confidence: float | None = promised("confidence of the promise (default: 0.9)", "C")
     RULES = (refuse("depths", "measured_costs", "are those of --measured-costs"),)
 
 
@@ -44,4 +50,17 @@ def run(args: Arguments) -> int:
         first, reranked, common.read_qrels(args), args.measure, margin=args.margin, depths=depths, cost=cost,
         fixed_cost=args.fixed_cost, convention=args.convention, random_state=args.seed,
     )  # fmt: skip
-    return common.show(args, found.to_dict(), str(found))
+    report, text = found.to_dict(), str(found)
+    if args.by_query is not None:
+        shallow, confidence = args.shallow or 0, 0.9 if args.confidence is None else args.confidence
+        cutoff = found.by_query(args.by_query, confidence=confidence, depth=shallow)
+        share = cutoff.answered_ if cutoff.threshold_ < float("inf") else 0.0
+        report["by_query"] = {"depth": shallow, "at_most": args.by_query, "confidence": confidence,
+                              "threshold": cutoff.threshold_, "share": share}  # fmt: skip
+        rule = (
+            f"rerank {shallow} documents where the best score of the first stage is above the next by at least "
+            f"{cutoff.threshold_:.4g} ({share:.1%} of queries), and {found.full} elsewhere; with confidence "
+            f"{confidence:g}, the former lose at most {args.by_query:g} on average"
+        )
+        text += f"\n\nBy query: {rule if share else 'no gap between the best two scores keeps this promise'}."
+    return common.show(args, report, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from truerank.io.trec import as_qrels
 from truerank.measures import parse_measure
 from truerank.significance.corrections import simultaneous_intervals
 from truerank.significance.intervals import Verdict, checked_margin, decided, failing_loss
+
+if TYPE_CHECKING:
+    from truerank.calibration.cutoffs import Cutoff
 
 DEPTHS = (5, 10, 20, 50, 100, 200, 500, 1000)
 _NAMES = ["first stage", "reranked"]
@@ -57,6 +60,9 @@ class RerankingDepth(Result):
         Verdict on the full depth against no reranking.
     values : float64 array (m, depths)
         The measure by query and depth, in the order of `lines`.
+    query_ids : list of str (m,)
+    gaps : float64 array (m,)
+        The first stage's best score less the next one, by query; 0 where there is one document.
     """
 
     measure: str
@@ -68,7 +74,54 @@ class RerankingDepth(Result):
     pays: Verdict
     values: np.ndarray
     query_ids: list[str]
+    gaps: np.ndarray
     KIND: ClassVar[str] = "depth"
+
+    def by_query(self, at_most: float = 0.02, *, confidence: float = 0.9, depth: int = 0, score: Any = None) -> Cutoff:
+        """Return from which score of a query on `depth` documents suffice, with a promise on the loss.
+
+        Parameters
+        ----------
+        at_most : float, default 0.02
+            The mean loss against the full depth of the queries with a score of at least `threshold_`, in the unit of a
+            measure between 0 and 1. A query that gains has no loss.
+        confidence : float, default 0.9
+            Probability of the promise over samples of such queries.
+        depth : int, default 0
+            One of the depths of `lines`.
+        score : float array (m,), optional
+            Higher where the first stage is surer, in the order of `query_ids`; by default `gaps`.
+
+        Returns
+        -------
+        Cutoff
+            `answers(scores)` says of new queries whether `depth` suffices; all others need the full depth.
+
+        Raises
+        ------
+        InvalidInputError
+            Another depth, and losses outside of 0 to 1.
+
+        Examples
+        --------
+        >>> qrels = {str(q): {"a": 1} for q in range(400)}
+        >>> first = {q: {"a": 9.0, "b": 2.0} if int(q) % 2 else {"b": 3.0, "a": 2.5} for q in qrels}
+        >>> found = reranking_depth(first, {q: {"a": 1.0, "b": 0.0} for q in qrels}, qrels, "RR")
+        >>> cutoff = found.by_query(0.05)
+        >>> cutoff.answered_, cutoff.answers([8.0, 0.2]).tolist()
+        (0.5, [True, False])
+        """
+        from truerank.calibration.cutoffs import Cutoff
+
+        places = {line.depth: place for place, line in enumerate(self.lines)}
+        if depth not in places:
+            raise InvalidInputError(
+                f"depth must be one of {', '.join(map(str, places))}, got {depth}", argument="depth"
+            )
+        losses = np.maximum(self.values[:, -1] - self.values[:, places[depth]], 0.0)
+        cutoff = Cutoff(f"of {self.measure} at depth {depth}", at_most=at_most, confidence=confidence, random_state=0)
+        cutoff.fit_losses(self.gaps if score is None else score, losses)
+        return cutoff
 
     @property
     def summary(self) -> str:
@@ -187,7 +240,8 @@ def reranking_depth(
     values = np.column_stack([
         by.per_query(judgements, _ranking(query, rank[rows], score[rows], k)) for k in tried
     ])  # fmt: skip
-    values = values[~np.isnan(values).any(axis=1)]
+    known = ~np.isnan(values).any(axis=1)
+    values = values[known]
     if len(values) < 2:
         raise InvalidInputError(f"{by.name} has a value for {counted(len(values), 'query')}; two are required")
     verdicts = [_against_full(values, column, delta, by) for column in range(len(tried) - 1)]
@@ -202,8 +256,16 @@ def reranking_depth(
         for j, (k, n) in enumerate(zip(tried, reranked_of))
     ]  # fmt: skip
     pays = decided("t", values[:, -1] - values[:, 0], delta, failing_loss(values[:, 0], values[:, -1], by))
-    names = [str(name) for name in pool.query_ids.tolist()]
-    return RerankingDepth(by.name, by.convention, chosen, full, delta, lines, pays, values, names)
+    present, first_score = pool.run_of_entry == 0, np.full(pool.n_rows, np.nan)
+    first_score[pool.rows[present]] = pool.scores[present]
+    gaps = np.array([_gap(own) for own in np.split(first_score[rows], judgements.offsets[1:-1])])[known]
+    names = [str(name) for name in np.asarray(pool.query_ids)[known].tolist()]
+    return RerankingDepth(by.name, by.convention, chosen, full, delta, lines, pays, values, names, gaps)
+
+
+def _gap(scores: np.ndarray) -> float:
+    best = np.sort(scores)[-2:]
+    return float(best[-1] - best[0]) if len(best) else 0.0
 
 
 def chosen_depth(not_worse: Sequence[bool]) -> int:

@@ -59,8 +59,13 @@ def nugget_scores(answers: Iterable[Mapping[str, Any]] | PathLike) -> NuggetScor
     >>> found.means
     {'vital': 0.5, 'all': 0.75, 'strict_vital': 0.0, 'strict_all': 1.0}
     """
-    path = os.fspath(answers) if isinstance(answers, str | os.PathLike) else None
-    lines = [line for line in read_text(path).splitlines() if line.strip()] if path is not None else answers
+    path: str | None = None
+    lines: Iterable[Any]
+    if isinstance(answers, str | os.PathLike):
+        path = os.fspath(answers)
+        lines = [line for line in read_text(path).splitlines() if line.strip()]
+    else:
+        lines = answers
     values = dict[str, list[float]]()
     for number, one in enumerate(lines, 1):
         try:
