@@ -92,12 +92,12 @@ class CalibratedRanker(Ranker):
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]
         """Whether the ranker allows missing values."""
-        return bool(get_tags(self.ranker).input_tags.allow_nan)
+        return not hasattr(self.ranker, "fit") or bool(get_tags(self.ranker).input_tags.allow_nan)
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
         """Whether the ranker allows sparse rows."""
-        return bool(get_tags(self.ranker).input_tags.sparse)
+        return hasattr(self.ranker, "fit") and bool(get_tags(self.ranker).input_tags.sparse)
 
     @property
     def uses_eval_set(self) -> bool:  # type: ignore[override]

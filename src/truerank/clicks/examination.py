@@ -36,7 +36,8 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
 from truerank.core.threads import one_blas_thread
 from truerank.core.types import MatrixLike, RandomState
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.columns import rows_of
+from truerank.data.ranking_data import RankingData
 from truerank.significance.intervals import stretched_percentiles
 
 _GROUPS = 200  # of queries, which are resampled as a whole
@@ -212,7 +213,7 @@ class Examination(Result):
         return alpha, beta
 
     def _em(self, log: ClickLog, features: RankingData, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        check_ranking_data(features, "features")
+        features = rows_of(features, "features")
         K = self.K_
         cells = log.cells(np.minimum(log.position, K + 1))
         row = rows_of_pairs(log, cells.query, cells.document, features)

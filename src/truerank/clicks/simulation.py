@@ -11,8 +11,9 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
+from truerank.data.columns import rows_of
 from truerank.data.grouping import id_texts, ranks_by_query
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.ranking_data import RankingData
 
 MODELS = ("position", "trust", "cascade")
 
@@ -60,7 +61,7 @@ def simulate(
     >>> simulate(data, {"up": [0, 1], "down": [1, 0]}, impressions=100, random_state=1).n_rows
     200
     """
-    check_ranking_data(data)
+    data = rows_of(data)
     check_choice(model, "model", MODELS)
     count, depth = check_positive_int(impressions, "impressions"), check_positive_int(depth, "depth")
     if not rankers:

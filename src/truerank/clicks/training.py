@@ -10,7 +10,8 @@ from truerank.clicks.examination import Examination
 from truerank.clicks.log import ClickLog, rows_of_pairs
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.columns import rows_of
+from truerank.data.ranking_data import RankingData
 
 
 class TrainingClicks(NamedTuple):
@@ -57,7 +58,7 @@ def training_data(
     Train with an objective that is linear in the grades, `objective="ips-lambdarank"` or "mse". Objectives that compare
     grades would learn the noise of the estimates.
     """
-    check_ranking_data(features, "features")
+    features = rows_of(features, "features")
     check_choice(weights, "weights", ("queries", "documents"))
     least = check_number(least, "least", minimum=0.0, open_minimum=True)
     cells, n = log.cells(log.position), features.n_rows

@@ -461,16 +461,6 @@ class Judgements(RowsByQuery):
         return int(np.diff(self.offsets).max(initial=0))
 
 
-def check_ranking_data(data: object, name: str = "data") -> None:
-    """Raise an error unless `data` is a RankingData."""
-    if not isinstance(data, RankingData):
-        raise InvalidInputError(
-            f"{name} must be a RankingData, got {type(data).__name__}; make one of a table with read_table, or of "
-            "arrays with RankingData(X, y, qid)",
-            argument=name,
-        )
-
-
 def as_matrix(X: Any) -> Any:
     """Return X as a C-contiguous float32 or float64 array or a CSR matrix; a BinnedMatrix is returned as it is."""
     if getattr(X, "is_binned_matrix", False):

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from truerank.core.errors import PYTHON, InvalidInputError, Message, Remedy, TruerankError
+from truerank.core.errors import InvalidInputError
 from truerank.core.names import nearest, resolve
 from truerank.core.printing import progress
 from truerank.data.checkup import ranks_as_scores
-from truerank.data.columns import as_trained, check_columns, names_of, reading_of, trained_columns
+from truerank.data.columns import as_trained, check_columns, names_of, read_rows, reading_of, trained_columns
 from truerank.data.provenance import keeps_sketch
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.remarks import Remark
@@ -245,32 +245,17 @@ def _read_rows(source: Any, systems: Mapping[str, Any], readers: list[Any]) -> R
     is_file = isinstance(source, str | os.PathLike)
     if is_file and not resolve("truerank.io.tables:table_kind")(source):
         return cast(RankingData, resolve("truerank.io.letor.read:read_letor")(source))
-    read = partial(_read_table, "the file" if is_file else "frame")
     known = resolve("truerank.io.tables:column_names")(source) if is_file else [str(name) for name in source.columns]
     named = [trained_columns(model) for model in readers]
     if any(names is None or set(names).isdisjoint(known) for names in named):  # a reader of all columns
-        return cast(RankingData, read(source, graded=True))
+        return read_rows(source, graded=True)
     features = list(dict.fromkeys(name for names in named if names is not None for name in names))
     for name in (stated_order(one)[0] for one in systems.values() if isinstance(one, str)):
         if name not in features and not os.path.exists(name):
             check_column(name, known, os.fspath(source) if is_file else "the data")
             features.append(name)
     missing = "error" if readers else "nan"
-    return cast(RankingData, read(source, features=features, graded=True, missing=missing))
-
-
-def _read_table(shown: str, source: Any, **settings: Any) -> Any:
-    """Return the rows of a table; an error names arguments of `read_table`, which an experiment does not have."""
-    try:
-        return resolve("truerank.io.tables:read_table")(source, **settings)
-    except TruerankError as error:
-        remedies: list[Remedy | str] = []
-        for one in error.remedies:
-            spelled = ", ".join(filter(None, (PYTHON.argument(*own) for own in one.arguments.items())))
-            remedies.append(f"give read_table({shown}, {spelled}) {one.purpose}".rstrip() if spelled else one)
-        error.message = Message(error.message.what, *remedies)
-        error.args = (str(error.message),)
-        raise
+    return read_rows(source, features=features, graded=True, missing=missing)
 
 
 def stated_order(entry: str) -> tuple[str, float | None]:

@@ -381,6 +381,13 @@ def _form_of_ranker(model: Any) -> ModelForm:
     known = getattr(model, "form_", None)  # a model that came from another tool
     if isinstance(known, ModelForm):
         return known
+    without_formula = InvalidInputError(
+        f"a {type(model).__name__} has no formula that another program can compute. Export a linear ranker, "
+        "RankBoost, boosted trees or an imported model",
+        code="no-formula",
+    )
+    if not hasattr(model, "fit"):
+        raise without_formula
     check_is_fitted(model)
     names = tuple(default_names(model.n_features_in_))
     if isinstance(model, LinearRanker):
@@ -406,11 +413,7 @@ def _form_of_ranker(model: Any) -> ModelForm:
             code="categories",
         )
     if not hasattr(model, "tree_features_"):
-        raise InvalidInputError(
-            f"a {type(model).__name__} has no formula that another program can compute. Export a linear ranker, "
-            "RankBoost, boosted trees or an imported model",
-            code="no-formula",
-        )
+        raise without_formula
     ensemble, start, leaves = model._ensemble(), model._start(), model.kind_of_leaves
     if leaves.needs_places:
         body: Any = Fuzzy(ensemble, model._flat_places(), model.p_swap_, leaves.ties)

@@ -14,6 +14,7 @@ from truerank.core.errors import InvalidInputError, Message, Remedy
 from truerank.core.float32 import INPUTS, holds_missing, inputs_of
 from truerank.core.names import resolve
 from truerank.core.types import Scorer
+from truerank.data.columns import rows_of
 from truerank.data.ranking_data import RankingData
 from truerank.export.certificate import (
     TRAIN_WITH_ZERO,
@@ -89,7 +90,7 @@ def export_model(
         The engine's names of the columns, in order. By default the names of the training data, or f1, f2, ….
     name : str, default "model"
         Name of the model, for formats that have one.
-    certify : RankingData, optional
+    certify : RankingData, data frame, or path of a file of rows, optional
         Rows for the comparison. By default, rows are generated, as the certificate's first line then states. Thresholds
         for float32 programs suit the kind of numbers in training (`inputs_`), or float32 if the rows are float32.
     absent : "zero", "nan" or None, default None
@@ -128,6 +129,7 @@ def export_model(
     check_name(name, "name")
     if absent is not None:
         check_choice(absent, "absent", ("zero", "nan"))
+    certify = None if certify is None else rows_of(certify, "certify", ranker)
     ranker = resolve("truerank.models.foreign.read:as_own")(ranker)
     form = form_of(ranker, feature_names, calibrated=own.expression)
     lost = hasattr(ranker, "calibrators_") and not own.expression
@@ -319,8 +321,7 @@ def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | Non
     """
     from truerank.rankers.oblivious_boosting import ObliviousBoosting
 
-    if not isinstance(data, RankingData):
-        raise InvalidInputError(f"distil must be a RankingData, got {type(data).__name__}")
+    data = rows_of(data, "distil")
     if form.calibration is not None:
         raise InvalidInputError("a calibrated model cannot be distilled; export its ranker")
     X = dense_rows(data)

@@ -9,8 +9,9 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.data.columns import rows_of
 from truerank.data.grouping import offsets_of
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.ranking_data import RankingData
 from truerank.io.trec import Run
 from truerank.io.vectors import Vectors, read_vectors
 
@@ -107,7 +108,7 @@ def vector_features(data: RankingData, encoders: Mapping[str, tuple[Any, Any]]) 
     """
     from truerank.data.columns import names_of
 
-    check_ranking_data(data)
+    data = rows_of(data)
     if data.doc_ids is None:
         raise InvalidInputError("vectors belong to documents, and the rows have no doc_ids", argument="data")
     blocks, names = [data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)], list(names_of(data))

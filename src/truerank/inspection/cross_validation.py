@@ -18,7 +18,8 @@ from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, PathLike, RandomState, Scorer
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.columns import rows_of
+from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Rows
 from truerank.data.splits import CV, folds_of, tested_queries
 from truerank.inspection.importance import measure_of
@@ -174,7 +175,7 @@ def cross_validate(
     rankers : ranker, or dict of name to ranker
         Unfitted; clones are fitted. truerank's rankers, `LGBMRanker`, `XGBRanker`, `CatBoostRanker`, scikit-learn
         pipelines and regressors.
-    data : RankingData or ClusterRankingData
+    data : RankingData, data frame, path of a file of rows, or ClusterRankingData
         On a cluster, only truerank's own rankers can be trained.
     measures, convention
     cv : int, splitter, or sequence of Fold, optional
@@ -221,7 +222,7 @@ def cross_validate(
     if not named:
         raise InvalidInputError("cross_validate got no rankers")
     if not isinstance(data, Rows):
-        check_ranking_data(data)
+        data = rows_of(data)
     parsed = parse_measures(measures, convention)
     judgements = data.judgements()  # raises without grades
     query, seed = data.query_index, seed_of(random_state)
@@ -416,7 +417,7 @@ def learning_curve(
     ----------
     ranker : ranker
         Cloned, not changed.
-    train, test : RankingData
+    train, test : RankingData, data frames, or paths of files of rows
         Queries to draw training queries from, and held-out queries.
     train_sizes : sequence of int, optional
         Numbers of training queries. The default is five sizes on a logarithmic scale, from 1/10 (at least 2) to all.
@@ -425,8 +426,7 @@ def learning_curve(
     measure, convention
         Default: the ranker's `measure`, else nDCG@10.
     """
-    check_ranking_data(train, "train")
-    check_ranking_data(test, "test")
+    train, test = rows_of(train, "train"), rows_of(test, "test")
     m = train.n_queries
     if train_sizes is None:
         train_sizes = np.unique(np.geomspace(min(max(2, m // 10), m), m, 5).round().astype(int)).tolist()

@@ -14,9 +14,9 @@ from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
 from truerank.core.results import Result
 from truerank.core.types import Matrix, MeasureLike, Scorer
-from truerank.data.columns import shown_names
+from truerank.data.columns import rows_of, shown_names
 from truerank.data.grouping import mixed_queries, ranks_by_query
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.ranking_data import RankingData
 from truerank.inspection.importance import measure_of
 from truerank.inspection.shapley import tree_shapley
 from truerank.rankers.pipeline import ranker_scores
@@ -146,7 +146,7 @@ class Explanation(Result):
 
 def explain(
     ranker: Any,
-    data: RankingData,
+    data: Any,
     query: Any = None,
     above: Any = None,
     below: Any = None,
@@ -166,7 +166,7 @@ def explain(
     Parameters
     ----------
     ranker : fitted ranker, pipeline, or anything with `predict(X)`
-    data : RankingData
+    data : RankingData, data frame, or path of a file of rows
         The rows of the query, and of others.
     query : hashable, optional
         Name of the query. None: `above` and `below` are numbers of rows in the caller's order, from 0.
@@ -195,7 +195,7 @@ def explain(
     >>> bool(abs(result.contributions.sum() - result.difference) < 1e-12)
     True
     """
-    check_ranking_data(data)
+    data = rows_of(data, model=ranker)
     ranker = _below_probabilities(ranker)
     number, rows = _query_rows(data, query, above, below)
     X = _dense(data.X, rows)

@@ -14,9 +14,9 @@ from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import DTypeLike, MeasureLike, RandomState, Scorer
-from truerank.data.columns import shown_names, take_columns
+from truerank.data.columns import rows_of, shown_names, take_columns
 from truerank.data.provenance import Overlap, training_queries, warn_of_training_queries
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.ranking_data import RankingData
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.corrections import step_down_max_t, step_down_of_copies
@@ -100,7 +100,7 @@ class Importance(Result):
 
 def permutation_importance(
     ranker: Scorer,
-    data: RankingData,
+    data: Any,
     *,
     measure: MeasureLike | None = None,
     convention: str = "ranklib",
@@ -114,7 +114,7 @@ def permutation_importance(
     Parameters
     ----------
     ranker : fitted ranker, pipeline, or anything with `predict(X)`
-    data : RankingData
+    data : RankingData, data frame, or path of a file of rows
         Judged rows of queries that the ranker was not trained on.
     measure, convention
         Default: the ranker's `measure`, else nDCG@10. The loss is positive for a helpful feature, also if a lower value
@@ -138,7 +138,7 @@ def permutation_importance(
     True
     """
     repeats = check_positive_int(repeats, "repeats")
-    check_ranking_data(data)
+    data = rows_of(data, model=ranker)
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("permutation_importance needs dense rows; call X.toarray()")
     overlap = training_queries(ranker, data)
@@ -178,7 +178,7 @@ def removal_importance(
     ----------
     ranker, measure, convention
         See `permutation_importance`; p + 1 clones of the ranker are fitted.
-    train, test : RankingData
+    train, test : RankingData, data frames, or paths of files of rows
         Training rows, and rows of other queries for the measure. A warning names queries of `test` that are in `train`.
 
     Examples
@@ -188,8 +188,7 @@ def removal_importance(
     >>> removal_importance(RidgeRanker(), data, data, measure="AP(rel=2)").importances_mean.tolist()
     [0.25, 0.0]
     """
-    check_ranking_data(train, "train")
-    check_ranking_data(test, "test")
+    train, test = rows_of(train, "train"), rows_of(test, "test")
     if not isinstance(train.X, np.ndarray) or not isinstance(test.X, np.ndarray):
         raise InvalidInputError("removal_importance needs dense rows; call X.toarray()")
     if train.n_features != test.n_features:
@@ -238,15 +237,13 @@ def _importance(
     return Importance(means, ends[:, 0], ends[:, 1], p_adjusted, floor, n, label, names, overlap)
 
 
-def partial_dependence(
-    ranker: Scorer, data: RankingData, feature: int | str, *, points: int = 20
-) -> tuple[np.ndarray, ...]:
+def partial_dependence(ranker: Scorer, data: Any, feature: int | str, *, points: int = 20) -> tuple[np.ndarray, ...]:
     """Return the mean score of all rows with the same value of one feature in every row.
 
     Parameters
     ----------
     ranker : fitted ranker, pipeline, or anything with `predict(X)`
-    data : RankingData
+    data : RankingData, data frame, or path of a file of rows
     feature : int or str
         Column from 0, or its name.
     points : int, default 20
@@ -275,7 +272,7 @@ def partial_dependence(
     section 8.
     """
     points = check_positive_int(points, "points")
-    check_ranking_data(data)
+    data = rows_of(data, model=ranker)
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("partial_dependence needs dense rows; call X.toarray()")
     names = shown_names(data.feature_names, data.n_features)

@@ -18,8 +18,9 @@ from truerank.core.names import resolve
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
 from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer
+from truerank.data.columns import rows_of
 from truerank.data.provenance import training_queries
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.ranking_data import RankingData
 from truerank.inspection.importance import measure_of
 from truerank.measures.base import Measure
 from truerank.rankers.base import Ranker
@@ -150,7 +151,7 @@ class Retraining(Result):
 
 def retrain(
     production: Any,
-    data: RankingData,
+    data: Any,
     held_out: RankingData | None = None,
     *,
     valid: RankingData | None = None,
@@ -221,7 +222,7 @@ def retrain(
     level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     margin = check_number(margin, "margin", minimum=0.0)
     seed = seed_of(random_state)
-    check_ranking_data(data)
+    data = rows_of(data)
     check_is_fitted(production)
     plain = measure_of(production, measure, convention or getattr(production, "convention", None) or "ranklib")
     judged = plain.tie_averaged()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from truerank.core.checks import check_positive_int
@@ -9,13 +11,11 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import RandomState, Scorer
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.columns import rows_of
 from truerank.inspection.importance import scores_of
 
 
-def ranking_stability(
-    ranker: Scorer, data: RankingData, *, repeats: int = 10, random_state: RandomState = None
-) -> np.ndarray:
+def ranking_stability(ranker: Scorer, data: Any, *, repeats: int = 10, random_state: RandomState = None) -> np.ndarray:
     """Return each query's mean Kendall distance between its ranking and those after small changes of its features.
 
     The result, float64 (m,), is the share of a query's document pairs that the rankings order differently: 0 is
@@ -38,7 +38,7 @@ def ranking_stability(
     [0.5]
     """
     repeats = check_positive_int(repeats, "repeats")
-    check_ranking_data(data)
+    data = rows_of(data, model=ranker)
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("ranking_stability needs dense rows; call X.toarray()")
     seed = seed_of(random_state)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from numbers import Real
@@ -28,7 +29,8 @@ from truerank.core.json_lines import JsonLines
 from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
 from truerank.core.types import MeasureLike, PathLike, RandomState
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.columns import rows_of
+from truerank.data.ranking_data import RankingData
 from truerank.data.splits import CV, folds_of
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -90,7 +92,7 @@ class Tuning:
 
 def tune(
     make: Callable[[dict[str, Any]], Any],
-    data: RankingData | Sequence[tuple[RankingData, RankingData]],
+    data: Any,
     space: Mapping[str, Any],
     *,
     measure: MeasureLike = "nDCG@10",
@@ -109,7 +111,7 @@ def tune(
     ----------
     make : class, ranker, or function of a dict of settings
         A function returns a ranker, such as `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`.
-    data : RankingData, or (training, held-out) pairs of these
+    data : RankingData, data frame, path of a file of rows, or (training, held-out) pairs of these
         A single data set is split by query, as `cv` says.
     space : dict of setting to list of values, `Between`, or (low, high), two numbers
         If all are lists, every combination is tried. With a range, or with `trials`, Optuna searches (tree-structured
@@ -220,17 +222,15 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pairs(data: Any, cv: CV | None, seed: int) -> tuple[list[tuple[RankingData, RankingData]], RankingData]:
     """Return (training, held-out) pairs, and the queries for the final fit."""
-    if isinstance(data, RankingData):
+    if isinstance(data, RankingData | str | os.PathLike) or hasattr(data, "columns"):
+        data = rows_of(data)
         folds = folds_of(data, cv, random_state=seed)
         held = [fold.valid if len(fold.valid) else fold.test for fold in folds]
         pairs = [(data.take_queries(fold.train), data.take_queries(own)) for fold, own in zip(folds, held)]
         return pairs, data if not len(folds[0].valid) else RankingData.concatenate(list(pairs[0]))
-    pairs = list(data)
+    pairs = [tuple(rows_of(part) for part in (pair if isinstance(pair, tuple | list) else [pair])) for pair in data]
     if not pairs:
         raise InvalidInputError("data: got no (training, held-out) pairs", argument="data")
-    for pair in pairs:
-        for part in pair if isinstance(pair, tuple | list) else [pair]:
-            check_ranking_data(part)
     return pairs, RankingData.concatenate(list(pairs[0]))
 
 

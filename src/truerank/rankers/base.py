@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.compat.fit_arguments import check_predict_arguments, fit_call, refuse_unknown, weights_by_row
 from truerank.compat.other_names import translated
+from truerank.core.checks import column_labels
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import whole_fit
 from truerank.core.float32 import INPUTS
@@ -175,6 +176,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         more: dict[str, Any] | None = None,
     ) -> Any:
         """Do what `fit` does; `more` are arguments that the `_fit` of a subclass accepts by name."""
+        if y is None and "y" in (labels := column_labels(X)):  # a data frame with grades, as `read_table` reads it
+            y, X = X["y"], X[[label for name, label in labels.items() if name not in ("y", "docid")]]
         X, qid, call = fit_call(self, X, qid, eval_set, other)
         there, sets, more = rows_elsewhere(X, y, qid), call.sets, more or {}
         if there is not None:

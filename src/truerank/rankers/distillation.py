@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 from truerank.core.checks import as_array
 from truerank.core.errors import InvalidInputError
-from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.data.columns import rows_of
+from truerank.data.ranking_data import RankingData
 from truerank.rankers.baselines import RidgeRanker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 
@@ -57,7 +58,7 @@ def distil(data: RankingData, teacher: Any, student: Any = None, *, eval_set: Ra
     >>> student.coef_.round(6).tolist()
     [1.0]
     """
-    check_ranking_data(data)
+    data = rows_of(data)
     model = clone(ObliviousBoosting(objective=OBJECTIVE) if student is None else student)
     check_student(model)
     return model.fit(with_teacher(data, teacher), eval_set=eval_set)
