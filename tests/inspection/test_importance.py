@@ -165,7 +165,6 @@ def test_importance_by_removal_names_the_queries_of_both_files(planted):
         ("data", lambda frame: truerank.vector_features(frame, {})),
     ],
 )
-def test_a_data_frame_is_answered_with_how_to_read_it(argument, call):
-    frame = pytest.importorskip("pandas").DataFrame({"qid": [1, 1], "y": [0, 1], "a": [1.0, 2.0]})
+def test_an_array_is_answered_with_how_to_make_rows_of_it(argument, call):
     with refused(InvalidInputError, argument=argument):
-        call(frame)
+        call(np.array([[1.0], [2.0]]))

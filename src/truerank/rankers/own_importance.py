@@ -25,7 +25,8 @@ def own_importance(model: Scorer) -> tuple[str, dict[str, float]] | None:
         kind, values = "weight", dict(model.feature_weights())
     else:
         shares = np.asarray(getattr(model, "feature_importances_", None))
-        if shares.ndim != 1 and hasattr(model, "get_feature_importance"):  # CatBoost's rankers want the kind named
+        foreign = not hasattr(model, "model_attributes")
+        if shares.ndim != 1 and foreign and hasattr(model, "get_feature_importance"):  # CatBoost wants the kind named
             shares = np.asarray(model.get_feature_importance(type="PredictionValuesChange"))
         if shares.ndim != 1:
             return None
