@@ -64,6 +64,7 @@ def test_scores_that_are_fine(text):
     [
         ("a.zip", None, "zip archive.*unzip"),
         ("a.txt", bz2.compress(b"1 qid:1 1:1\n"), "bzip2 archive.*bunzip2"),
+        ("a.txt", bz2.compress(b"1 qid:1 1:1\n", 1), "bzip2 archive.*bunzip2"),
         ("a.txt", b"7z\xbc\xaf\x27\x1c rest", "7z archive"),
     ],
 )

@@ -321,8 +321,8 @@ class _ZstdInflater(_Inflater):
 
 
 _FOREIGN = (
-    (b"PK\x03\x04", "zip", "unzip"), (b"BZh91AY&SY", "bzip2", "bunzip2"), (b"7z\xbc\xaf\x27\x1c", "7z", "7z x"),
-    (b"Rar!\x1a\x07", "RAR", "unrar x"),
+    (b"PK\x03\x04", "zip", "unzip"), (b"7z\xbc\xaf\x27\x1c", "7z", "7z x"), (b"Rar!\x1a\x07", "RAR", "unrar x"),
+    *((b"BZh%d1AY&SY" % level, "bzip2", "bunzip2") for level in range(1, 10)),
 )  # fmt: skip
 
 

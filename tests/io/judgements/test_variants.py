@@ -291,3 +291,25 @@ def test_frames_keep_words_and_judges():
     with refused(InvalidInputError, code="words"):
         read_qrels(frame)
     assert read_qrels(frame, grades={"Good": 2, "Bad": 0}, aggregate="mean").to_dict() == {"red": {"a": 1}}
+
+
+@pytest.mark.filterwarnings("ignore:.*without a grade")
+@pytest.mark.parametrize("word", ["", "unrateable", "UNRATEABLE", "N/A", " skip", "?", "Don't know", "nan"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_judge_who_did_not_rate_a_document_keeps_the_other_grades(tmp_path, word, first):
+    rows = [
+        ["foo", "d1", "3", "2"],
+        ["foo", "d2", word if first else "1", "0" if first else word],
+        ["bar", "d1", "1", "1"],
+    ]
+    text = "\n".join(",".join(row) for row in [["query", "docid", "Ann Lee", "Bob"], *rows])
+    (tmp_path / "book.csv").write_text(text + "\n")
+    found = read_ratings(tmp_path / "book.csv")
+    given = sorted(zip(found.queries, found.documents, found.judges, found.grades))
+    expected = [
+        (query, document, judge, float(cell))
+        for query, document, *cells in rows
+        for judge, cell in zip(["Ann Lee", "Bob"], cells)
+        if cell != word
+    ]
+    assert given == sorted(expected)

@@ -17,6 +17,7 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, Message, Remedy, warn
 from truerank.core.printing import counted
+from truerank.data.grouping import is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.places import AGGREGATES
@@ -283,6 +284,15 @@ def read_grade(cell: object, decimal: str = ".") -> float | None:
     """Return the number of a cell; None if it holds none."""
     grade = _Scale(None, decimal)(cell)
     return grade if isinstance(grade, float) else None
+
+
+def is_unrated(cell: object) -> bool:
+    """Return whether a cell is empty, or a word for no judgement.
+
+    >>> is_unrated(None), is_unrated("Unrateable"), is_unrated("0")
+    (True, True, False)
+    """
+    return is_missing(cell) or (isinstance(cell, str) and cell.strip().casefold() in _UNRATED)
 
 
 def _is_number(text: str) -> bool:

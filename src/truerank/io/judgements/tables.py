@@ -17,7 +17,7 @@ from truerank.core.types import PathLike
 from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_lines
-from truerank.io.judgements.ratings import ESCI, Ratings, Row, is_usual, read_grade
+from truerank.io.judgements.ratings import ESCI, Ratings, Row, is_unrated, is_usual, read_grade
 from truerank.io.judgements.roles import few, has, plain, roles_of, usual
 from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.tables import DOCUMENT, GRADE, QUERY, table_kind
@@ -114,7 +114,7 @@ def judges_of(content: Content) -> dict[str, int]:
     for k, name in enumerate(content.header):
         if name in taken or is_about(name) or _COMBINED.match(plain(name)):
             continue
-        cells = [row[k] for _, row in content.rows if k < len(row) and not is_missing(row[k]) and row[k] != ""]
+        cells = [row[k] for _, row in content.rows if k < len(row) and not is_unrated(row[k])]
         numbers = [read_grade(cell) for cell in cells]
         if any(number is not None and not (number.is_integer() and 0 <= number <= 100) for number in numbers):
             return {}
