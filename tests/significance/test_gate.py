@@ -275,3 +275,19 @@ def test_ends_of_several_looks_are_corrected_for_skewness():
     even = np.concatenate([d, -d])
     low, high = failing_ends(even, 0.0025)
     assert high == pytest.approx(-low)
+
+
+def test_a_segment_that_loses_the_same_everywhere_fails_only_if_one_gain_cannot_hide_it():
+    """Where one query in ten gains much, a segment of ten often has none, and its loss is the same in all queries."""
+    old, members = np.full(200, 0.5), np.arange(200) % 20 == 0
+    small, large = old - 0.05 * members, old - 0.5 * members
+    assert decide_gate(small, old, segments={"a": members}).verdict != "FAIL"
+    found = decide_gate(large, old, segments={"a": members})
+    assert (found.verdict, found.lines[1].verdict) == ("FAIL", "FAIL")
+    rng, failures = np.random.default_rng(0), 0
+    of = np.arange(200) % 20
+    for _ in range(12):
+        gains = np.where(rng.random(200) < 0.1, 0.45, -0.05)  # no loss: the mean is 0
+        found = decide_gate(old + gains, old, segments={str(k): of == k for k in range(20)})
+        failures += any(line.verdict == "FAIL" for line in found.lines[1:])
+    assert failures <= 2

@@ -53,6 +53,7 @@ from truerank.significance.paired import LEVEL, differences_of, moments, share_i
 PASS, FAIL, INCONCLUSIVE = "PASS", "FAIL", "INCONCLUSIVE"
 EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 3, "pass": 0, "fail": 1}
 _MOST_LOST = 5  # queries that are listed
+_SAME = 1e-9  # differences that rounding alone makes
 
 
 class GateLine(NamedTuple):
@@ -301,12 +302,7 @@ def decide_gate(
     masks = {"all queries": np.ones(len(d), dtype=bool), **(segments or {})}
     lines = segment_lines(new, old, masks, level, margin=delta, sign=sign, random_state=random_state)
     gain = _unseen_gain(d[~np.isnan(d)], old, measure)
-    if (
-        lines[0].verdict == FAIL
-        and gain
-        and not _loses(lines[0].n, lines[0].difference, float(np.nanstd(d, ddof=1)), level, gain)
-    ):
-        lines[0] = lines[0]._replace(verdict="", about=f"one more query that gains {gain:.3g} would hide the loss")
+    lines = [_unless_hidden(one, k, masks[one.name], d, old, level, measure) for k, one in enumerate(lines)]
     bounds = [_floor(one, level / len(floors), level) for one in floors]
     loss = failing_loss(old, new, measure)
     found = decided("t", d[~np.isnan(d)], delta, loss)
@@ -366,6 +362,22 @@ def segment_lines(
         own = *means, sign * float(mean[k]), *ends
         lines.append(GateLine(name, int(n[k]), words[0] if failed[k] else words[1] if gained[k] else "", "", *own))
     return lines
+
+
+def _unless_hidden(
+    line: GateLine, k: int, mask: np.ndarray, d: np.ndarray, old: np.ndarray, level: float, measure: Measure | None
+) -> GateLine:
+    """Return a line without its FAIL if one more query that gains would hide the loss.
+
+    This is asked of all queries (line k = 0), and of segments whose queries all lose the same.
+    """
+    x = d[mask & ~np.isnan(d)]
+    if line.verdict != FAIL or (k and np.ptp(x) > _SAME):
+        return line
+    gain = _unseen_gain(x, old[mask], measure)
+    if not gain or _loses(line.n, float(x.mean()), float(x.std(ddof=1)), level, gain):
+        return line
+    return line._replace(verdict="", about=f"one more query that gains {gain:.3g} would hide the loss")
 
 
 def _unseen_gain(d: np.ndarray, old: np.ndarray, measure: Measure | None) -> float:
