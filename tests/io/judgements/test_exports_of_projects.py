@@ -76,3 +76,10 @@ def test_the_grade_that_judges_agreed_on_is_no_further_judge(tmp_path):
     path.write_text("query,docid,agent_1_rating,agent_2_rating,final_rating\ntv,d1,2,3,3\ntv,d2,0,0,0\n")
     ratings = read_ratings(path)
     assert sorted(set(ratings.judges)) == ["agent_1_rating", "agent_2_rating"]
+
+
+def test_grades_of_documents_without_any_name_are_refused(tmp_path):
+    path = tmp_path / "ratings.jsonl"
+    path.write_text('{"query": "tv", "ratings": [{"rating": 3, "comment": true}, {"rating": 0}]}\n')
+    with pytest.raises(DataFileError):
+        read_qrels(path)

@@ -103,7 +103,7 @@ class _Walk:
         elif is_listed and at.document is not None:
             rank = -float(roles["rank"]) if isinstance(roles.get("rank"), int | float) else None
             yield self.row(at, at.document, rank if self.what == "score" else None if key in _OPEN else 1)
-        elif is_listed and "document" not in roles and "text" not in roles:
+        elif is_listed and not roles.keys() & {"document", "text", self.what}:
             yield from self.mapped(node, at)
         elif at.query is None and (
             (lists_documents(key, self.what) and not own) or (key in _WHOLE and self.are_queries(node))
@@ -139,9 +139,9 @@ class _Walk:
             ]
             text = asked[0] if len(asked) == 1 else None
         if at.query is not None and lists_documents(key, self.what) and "document" not in roles:
-            for own in (_IDS, _NAMES):
-                named = [one[name] for one in [*objects, known] for name in own if _is_id(one.get(name))]
-                named = named or _only_name(known, "id" if own is _IDS else "name")
+            for keys, ending in ((_IDS, "id"), (_NAMES, "name")):
+                named = [one[name] for one in [*objects, known] for name in keys if _is_id(one.get(name))]
+                named = named or _only_name(known, ending)
                 if named:
                     roles["document"] = named[0]
                     break
