@@ -211,3 +211,10 @@ def test_the_command_prints_the_promise(tmp_path, capsys):
     assert main(words) == 0
     assert "By query: rerank 0 documents where" in capsys.readouterr().out
     assert main([*words[:-2], "--shallow", "2"]) == 2
+
+
+def test_a_pool_reads_judgements_from_a_path(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 d1 1\n1 0 d2 0\n")
+    runs = {"a": {"1": {"d1": 2.0, "d2": 1.0}}}
+    named = truerank.RunPool(runs, {"1": {"d1": 1, "d2": 0}})
+    assert truerank.RunPool(runs, tmp_path / "qrels").grades.tolist() == named.grades.tolist()

@@ -44,7 +44,7 @@ class DepthLine(NamedTuple):
     not_worse: bool  # shown to be not worse by more than the margin than the full depth
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class RerankingDepth(Result):
     """What `reranking_depth` finds.
 

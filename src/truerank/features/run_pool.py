@@ -30,7 +30,7 @@ class RunPool(RowsByQuery):
     ----------
     runs : mapping of name to run, or sequence of Run
         A run is a `Run`, a path, or `{topic: {document: score}}`. Runs of a sequence are named by their tags.
-    qrels : Qrels, optional
+    qrels : qrels, optional
         Topics then have the order of the qrels, and topics without judgements are left out. Without qrels they have
         the order of first appearance over the runs.
 
@@ -71,25 +71,26 @@ class RunPool(RowsByQuery):
     def __init__(
         self,
         runs: object,
-        qrels: Qrels | None = None,
+        qrels: object = None,
         *,
         query_features: Mapping[Any, Mapping[str, float]] | None = None,
     ) -> None:
         named = named_runs(runs)
+        judged = None if qrels is None else as_qrels(qrels)
         self.names = list(named)
         places = [{topic: i for i, topic in enumerate(run.query_ids.tolist())} for run in named.values()]
-        if qrels is None:
+        if judged is None:
             topics = list(dict.fromkeys(topic for place in places for topic in place))
         else:
-            topics = [topic for topic in qrels.query_ids.tolist() if any(topic in place for place in places)]
+            topics = [topic for topic in judged.query_ids.tolist() if any(topic in place for place in places)]
             if not topics:
                 raise InvalidInputError(
                     f"the runs and the qrels share no topic: run {self.names[0]} has {list(places[0])[:3]}…, the qrels "
-                    f"have {qrels.query_ids[:3].tolist()}…; topics are compared as text",
+                    f"have {judged.query_ids[:3].tolist()}…; topics are compared as text",
                     code="no-common-topic",
                 )
         self.query_ids = np.array(topics, dtype=str)
-        self.topics_without_runs = [] if qrels is None else sorted({*qrels.query_ids.tolist()} - {*topics})
+        self.topics_without_runs = [] if judged is None else sorted({*judged.query_ids.tolist()} - {*topics})
         lists = np.zeros((len(topics), len(named), 2), dtype=np.int64)  # first entry and length of every list
         for j, (run, place) in enumerate(zip(named.values(), places)):
             here = [i for i, topic in enumerate(topics) if topic in place]
@@ -108,8 +109,8 @@ class RunPool(RowsByQuery):
         self.grades: np.ndarray | None = None
         self.unretrieved: np.ndarray | None = None
         self.unretrieved_offsets: np.ndarray | None = None
-        if qrels is not None:
-            self.judge(qrels)
+        if judged is not None:
+            self.judge(judged)
 
     def judge(self, qrels: Qrels) -> None:
         """Use the grades of `qrels` without changing the topics."""
@@ -374,7 +375,7 @@ def join_runs(
     Parameters
     ----------
     runs : sequence of Run
-    qrels : Qrels, optional
+    qrels : qrels, optional
         Grades. Topics are those of `RunPool`.
     names : sequence of str, optional
         Column names; by default the runs' tags, numbered if they repeat.
