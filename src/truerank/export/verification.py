@@ -201,7 +201,7 @@ def _check_queries(kind: str, queries: dict[str, Any], names: Sequence[str], ind
     lacking = [own for own in names if own not in queries.get("features", {})] if kind == "painless" else []
     if lacking:
         raise InvalidInputError(
-            f"the queries lack {lacking[:5]}; they need base and one for each feature", argument="queries"
+            f"the queries lack {lacking[:5]}; pass one query for base and one for each feature", argument="queries"
         )
     if "base" not in queries:
         raise InvalidInputError("the queries lack base; they need base and what the features need")

@@ -185,7 +185,7 @@ def pool_bias(
 
 
 def _first(run: Run, by: Measure, depth: int) -> list[tuple[str, str]]:
-    """Topic and document of the first documents of each topic."""
+    """Return pairs of topic and document for the first documents of each topic."""
     order = in_ranked_order(run, by)
     ends = zip(run.query_ids.tolist(), run.offsets[:-1].tolist(), run.offsets[1:].tolist())
     return [(topic, document) for topic, start, stop in ends

@@ -103,7 +103,10 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
             code="other-depth",
         )
     if (ranker.categorical is not None) != hasattr(begun, "category_features_"):
-        raise InvalidInputError("init_model: `categorical` must name the columns that it named then", code="categories")
+        raise InvalidInputError(
+            "init_model was trained with other categorical columns; set `categorical` as in its training",
+            code="categories",
+        )
     coded = getattr(ranker, "category_names_", None)
     if coded is not None and coded != getattr(begun, "category_names_", {}):
         raise InvalidInputError(

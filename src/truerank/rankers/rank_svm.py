@@ -33,8 +33,8 @@ class RankSVM(BinnedLinearRanker):
     Parameters
     ----------
     C : float or list of float, default 1e-3
-        Weight of the sum over pairs against the norm. The validation queries of `eval_set` choose from a list. `alpha`
-        of `PairwiseDescent` is 1 / (C · pairs); `MeasureSVM` divides its C by the number of queries.
+        Weight of the sum over pairs against the norm. Of a list, the value is selected that is best on `eval_set`.
+        `alpha` of `PairwiseDescent` is 1 / (C · pairs); `MeasureSVM` divides its C by the number of queries.
     loss : {"squared_hinge", "hinge"}, default "squared_hinge"
         The squared hinge is smooth and solved by Newton's method; the hinge by cutting planes.
     weighting : {"pairs", "rows", "queries"}, default "pairs"

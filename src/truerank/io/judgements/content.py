@@ -250,7 +250,7 @@ def _of_arrow(source: Source, kind: str) -> Content:
     from truerank.io.tables import read_file
 
     if not os.path.isfile(source.name):
-        raise DataFileError(f"{kind} is read from a file, and this is a stream", source.name)
+        raise DataFileError(f"{kind} cannot be read from a stream; write it to a file and give its path", source.name)
     table = read_file(source.name, kind, ())
     columns = [column.to_pylist() for column in table.columns]
     rows: list[tuple[int | None, list[Any]]] = [(None, list(row)) for row in zip(*columns)]
