@@ -264,6 +264,7 @@ def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):
     ("words", "said"),
     [
         ("describe d.txt --query-column q", "--query-column is for tables, and d.txt is LETOR text"),
+        ("describe d.jsonl --query-column q", "--query-column is for tables, and d.jsonl is JSON"),
         ("describe - --document-column q", "--document-column is for tables, and - is LETOR text"),
         ("describe t.csv --sparse", "--sparse is for LETOR text, and t.csv is a table"),
         ("describe t.csv --n-features 3", "--n-features is for LETOR text, and t.csv is a table"),

@@ -127,7 +127,7 @@ def _check_kind(args: options.Reading, path: str, table: bool) -> None:
         return
     idle, what = (_OF_LETOR, "LETOR text"), "a table"
     if not table:
-        idle, what = (_OF_TABLES, "tables"), "LETOR text"
+        idle, what = (_OF_TABLES, "tables"), "JSON" if ".json" in path else "LETOR text"
     refuse_idle(args, idle[0], f"is for {idle[1]}, and {path} is {what}")
 
 

@@ -62,7 +62,7 @@ _CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 _DEEPEST = 64
 
 
-def read_saved(value: object, reader: Reader, *, plugin: bool = False) -> ForeignModel:
+def read_saved(value: Any, reader: Reader, *, plugin: bool = False) -> ForeignModel:
     """Read the JSON or UBJSON of `save_model`. Scores are those of `predict(output_margin=True)`.
 
     With `plugin`, they are those of the LTR plugins: of all trees, without the base score and without categories.
