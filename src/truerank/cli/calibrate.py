@@ -115,10 +115,12 @@ def run(args: Arguments) -> int:
         [row.method, row.log_loss, row.brier, row.difference, "< 0.0001" if row.p < 1e-4 else row.p]
         for row in sorted(choice.comparisons, key=lambda row: row.log_loss)
     ]
+    shown = 5 if len(rows) > 1 else 3  # one method differs from none
+    table = common.table([row[:shown] for row in rows], ["method", "log loss", "Brier", "difference", "p"][:shown])
     text = (
         f"{found.about}\n{name}: {common.counted(report['rows'], 'row')}, "
         f"{n_queries} queries, {report['relevant']} relevant "
-        f"(grade {args.rel:g} and more)\n{common.table(rows, ['method', 'log loss', 'Brier', 'difference', 'p'])}\n"
+        f"(grade {args.rel:g} and more)\n{table}\n"
         f"{about_error}\n"
         f"calibrated model written to {args.output}"
     )

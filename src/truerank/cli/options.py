@@ -9,7 +9,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from truerank.cli.parser import Options as Options
-from truerank.cli.parser import OutputFile, Rule, argument, n_threads, only, option, positive, within
+from truerank.cli.parser import OutputFile, Rule, argument, n_threads, only, option, positive, typed_here, within
+from truerank.core.method_names import called_here
 from truerank.io.judgements.places import AGGREGATES
 
 if TYPE_CHECKING:
@@ -264,13 +265,16 @@ class Learning(Learner, Categorical, Grades, Position):
 
 
 def parameters_text(name: str) -> str:
-    """The parameters of a ranker from its docstring; "" for an unknown name."""
+    """The parameters of a ranker from its docstring; what the name of a paper or another program stands for."""
     import inspect
 
     from truerank.models.registry import RANKERS, ranker_class
 
     if name not in RANKERS:
-        return ""
+        method = called_here(name)
+        if method is None:
+            return f"\n{name!r} is no ranker; truerank train --list lists them\n"
+        return f"\n{name} is {typed_here(name)}\n" + (parameters_text(method.name) if method.kind == "ranker" else "")
     text = inspect.getdoc(ranker_class(name)) or ""
     _, _, section = text.partition("Parameters\n----------\n")
     lines = section.splitlines()

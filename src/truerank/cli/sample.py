@@ -57,7 +57,9 @@ def run(args: Arguments) -> int:
         return 0
     print(common.table([[str(out / name), what] for name, what in written.items()], ["file", "what it holds"]))
     if find_spec("pyarrow") is None:
-        common.note("truerank: tables (.parquet) need the extra: pip install 'truerank[tables]'")
+        common.note(
+            "truerank: all files but the tables (.parquet) were written; they need: pip install 'truerank[tables]'"
+        )
     return 0
 
 

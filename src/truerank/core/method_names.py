@@ -16,7 +16,8 @@ class Method(NamedTuple):
 
     def __str__(self) -> str:
         key, _, value = self.setting.partition("=")
-        return f"{self.cls}({f'{key}={value!r}' if key else ''})"
+        written = value.capitalize() if value in ("true", "false") else repr(value)
+        return f"{self.cls}({f'{key}={written}' if key else ''})"
 
 
 # Method -> names, compared without case and punctuation.

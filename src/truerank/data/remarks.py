@@ -101,6 +101,9 @@ CODES = {
         "judgements without features, of which no ranker can learn",
         "add features from a search engine, from the texts, or from the columns of a catalogue",
     ),
+    "one-list": Code(
+        CHANGES, "rows without query ids, taken as one result list", "give the query of each row: fit(X, y, qid=qid)"
+    ),
     "joined-query": Code(
         NOTE, "queries whose rows were not adjacent; they were joined", "sort the rows by query if this is not intended"
     ),

@@ -19,11 +19,13 @@ from truerank.data.checkup import warn_of_rows
 from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
 from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, weights_in_order
-from truerank.data.remarks import Remark
+from truerank.data.remarks import Remark, RemarkWarning
 from truerank.data.row_source import Part, RowSource, validation_rows
 
 LARGEST_VALUE = 1e150
 """Limit of the values of X, so that sums of products of two values stay finite."""
+
+_FEW_ROWS = 100  # rows above which a missing qid is a remark
 
 ANY_CATEGORY = ContextVar("ANY_CATEGORY", default=False)
 """Whether the rows to score are made up by a check, so that numbers that are no category are no mistake of a caller."""
@@ -158,6 +160,8 @@ class AcceptedData:
                     "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
                     "fit(X, y, qid=qid))",
                 )
+                if len(grades) > _FEW_ROWS:
+                    warn(RemarkWarning(Remark("one-list", "", len(grades))))
             data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
             if data.n_joined:
                 warn(f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined")

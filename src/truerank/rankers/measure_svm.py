@@ -22,7 +22,7 @@ from truerank.solvers.result import SolverResult
 
 @estimator
 class MeasureSVM(BinnedLinearRanker):
-    """Linear ranker that minimises an upper bound on 1 - AP (SVM-MAP), or on the loss of ROC area, RR, nDCG or nDCG@k.
+    """SVM-MAP (Yue et al. 2007): linear, with the least bound on 1 - AP, or on the loss of ROC area, RR or nDCG@k.
 
     `MeasureSVM()` is SVM-MAP of Yue, Finley, Radlinski and Joachims (2007).
 

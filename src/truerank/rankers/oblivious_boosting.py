@@ -33,7 +33,7 @@ MAX_DEPTH = 12
 
 @estimator
 class ObliviousBoosting(FittedTrees):
-    """Boosted oblivious trees (Belous 2015): all nodes of a level ask the same question `x_k ≤ c`.
+    """Boosted oblivious trees with constant, fuzzy or polynomial leaves (Belous 2015); a level asks one question.
 
     The scores h start at the mean grade (squared error; else at 0). Each round adds a tree fitted to the gradients g
     and hessians h of the objective at the sampled training rows, weights included:
