@@ -360,7 +360,7 @@ def _checksums(name: str, parts: dict[str, Any]) -> dict[str, str]:
     def digest(array: np.ndarray) -> list[Any]:
         if array.dtype.kind in "UO":
             return ["str", array.shape, array.ravel().tolist()]
-        content = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        content = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         return [array.dtype.name, array.shape, zlib.crc32(content)]
 
     texts = {key: json.dumps([name, key, item], separators=(",", ":"), default=digest) for key, item in parts.items()}
