@@ -26,6 +26,7 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.calibration import density_fits
@@ -189,8 +190,6 @@ class DensityCalibrator(Calibrator):
             if right_minus < right_plus:
                 self.flat_[1] = theta_plus
             return
-        from sklearn.isotonic import isotonic_regression
-
         knots, place = np.unique(scores - self.centre_, return_inverse=True)
         mass = np.bincount(place, weights=weight)
         if len(knots) > _MONOTONE_KNOTS:
@@ -199,7 +198,7 @@ class DensityCalibrator(Calibrator):
             mass = np.add.reduceat(mass, kept)
             knots = knots[kept]
         self.monotone_scores_ = knots
-        self.monotone_log_odds_ = isotonic_regression(self._free_log_odds(knots), sample_weight=mass)
+        self.monotone_log_odds_ = isotonic_regression(self._free_log_odds(knots), weights=mass).x
 
     def check_model(self) -> None:
         """Check a loaded model as every calibrator, and that its flat part ascends."""

@@ -100,14 +100,12 @@ def best_knots(
         grid = np.array([z[0], z[-1]])
     lower = np.array([False, monotone, monotone, monotone])
     ridge = 1e-6 * weight.sum() * np.array([0.0, 1.0, 1.0, 1.0])
-    design, start = np.ones((len(z), 4)), np.zeros(4)
+    design, coef = np.ones((len(z), 4)), np.zeros(4)  # neighbouring knots have neighbouring coefficients
 
     def loss(place: float, knots: np.ndarray, moved: int) -> float:
         """Least objective with one knot moved to a place."""
-        design[:, 1:] = np.stack(spline_columns(z, np.where(np.arange(2) == moved, place, knots)), axis=1)
-        fit = fit_log_odds(design, targets, weight, start=start, lower=lower, ridge=ridge, tol=1e-9)
-        start[:] = fit.coef  # neighbouring knots have neighbouring coefficients
-        return fit.objective
+        low, high = (knots[0], place) if moved else (place, knots[1])
+        return _spline_loss(z, low, high, design, targets, weight, coef, lower, ridge, 1e-9)
 
     pairs = [np.array([low, high]) for i, low in enumerate(grid) for high in grid[i + 1 :]]
     knots = min(pairs, key=lambda pair: loss(pair[0], pair, 0))
@@ -150,6 +148,16 @@ def _summary(
         mass,
         np.add.reduceat(share, start),
     )
+
+
+@kernel
+def _spline_loss(z, low, high, design, targets, weights, coef, lower, ridge, tol):
+    """Return the least objective of a spline with two knots; overwrite the design (n, 4) and the coefficients (4,)."""
+    for i in range(len(z)):
+        design[i, 1] = min(z[i] - low, 0.0)
+        design[i, 2] = min(max(z[i], low), high) - low
+        design[i, 3] = max(z[i] - high, 0.0)
+    return _minimise(design, targets, weights, coef, lower, ridge, tol)[1]
 
 
 @kernel

@@ -50,6 +50,8 @@ _PENALTY = 1.0 / 8.0
 _PARAMETERS = {"identity": 0, "temperature": 1, "logistic": 2, "platt": 2, "beta": 3, "gaussian": 4, "laplace": 4}
 _MANY_PARAMETERS = 6
 _SMALLEST_WEIGHT = 0.01
+# A method with this share of the largest weight needs a gain of 9 nats in the next repeat to reach 1 % on average.
+_NEGLIGIBLE = _SMALLEST_WEIGHT**2
 
 
 @parameters
@@ -111,20 +113,38 @@ class PooledCalibrator(Calibrator):
     def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: Any = None) -> Any:
         """Fit as `Calibrator.fit`; rows with equal `groups` (n,), such as a query's documents, stay in one fold."""
         values, positive, weight = self._take(scores, y, sample_weight)
-        self.fit_and_hold_out(values, positive, weight, kept_groups(groups, sample_weight, np.size(scores)))
+        group = kept_groups(groups, sample_weight, np.size(scores))
+        methods = self._known_methods()
+        log_odds, _ = self.cross_validated(methods, values, positive, weight, group, drop=True)
+        self._fit_members(methods, log_odds, values, positive, weight, group)
 
     def fit_and_hold_out(
         self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Fit to checked rows; return log-odds by fits to other folds: (methods, repeats, n), pooled (repeats, n)."""
+        methods = self._known_methods()
+        log_odds, fold = self.cross_validated(methods, scores, positive, weight, group)
+        self._fit_members(methods, log_odds, scores, positive, weight, group)
+        return log_odds, _held_out_pool(log_odds, fold, methods, positive, weight, group)
+
+    def _known_methods(self) -> list[Any]:
         methods = list(MEMBERS if self.methods is None else self.methods)
         if not methods:
             raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}", argument="methods")
-        log_odds, fold = self.cross_validated(methods, scores, positive, weight, group)
+        return methods
+
+    def _fit_members(
+        self,
+        methods: list[Any],
+        log_odds: np.ndarray,
+        scores: np.ndarray,
+        positive: np.ndarray,
+        weight: Any,
+        group: Any,
+    ) -> None:
         share = pool_weights(
             methods, held_out_losses(log_odds, positive).mean(axis=1), rarest_class(positive, group), weight, group
         )
-        pooled = _held_out_pool(log_odds, fold, methods, positive, weight, group)
         if not np.ptp(scores):
             # Equal scores leave only the prior, which Platt's calibrator returns.
             methods, share = ["platt"], np.ones(1)
@@ -133,7 +153,6 @@ class PooledCalibrator(Calibrator):
         self.calibrators_: list[Calibrator] = [
             quietly_fitted(methods[k], self.monotone, scores, positive, weight) for k in order
         ]
-        return log_odds, pooled
 
     def cross_validated(
         self,
@@ -142,24 +161,30 @@ class PooledCalibrator(Calibrator):
         positive: np.ndarray,
         weight: np.ndarray | None,
         group: np.ndarray | None,
+        drop: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return log-odds (methods, repeats, n) by fits to the other folds, and the folds (repeats, n).
 
-        The log-odds are 0 where a class has fewer than two rows, so that no fold can be held out.
+        The log-odds are 0 where a class has fewer than two rows, so that no fold can be held out. With `drop`, methods
+        with a negligible weight after the first repeat are not fitted again: their log-odds are those of the first.
         """
         cv, n_repeats = check_positive_int(self.cv, "cv", 2), check_positive_int(self.n_repeats, "n_repeats")
         rarest = rarest_class(positive, group)
         log_odds = np.zeros((len(methods), n_repeats, len(scores)))
         fold = np.zeros((n_repeats, len(scores)), dtype=np.int64)
-        seed = seed_of(self.random_state)
+        seed, fitted_again = seed_of(self.random_state), list(range(len(methods)))
         for repeat in range(n_repeats if rarest >= 2 else 0):
+            if repeat == 1 and drop:
+                share = pool_weights(methods, held_out_losses(log_odds[:, 0], positive), rarest, weight, group)
+                fitted_again = np.flatnonzero(share > _NEGLIGIBLE * share.max()).tolist()
+            log_odds[:, repeat] = log_odds[:, 0]
             fold[repeat] = folds_of(positive, group, min(cv, rarest), stream(seed, "choose-calibrator", repeat))
             for number in range(int(fold[repeat].max()) + 1):
                 test = fold[repeat] == number
                 train = ~test
                 part = None if weight is None else weight[train]
-                for k, method in enumerate(methods):
-                    fitted = quietly_fitted(method, self.monotone, scores[train], positive[train], part)
+                for k in fitted_again:
+                    fitted = quietly_fitted(methods[k], self.monotone, scores[train], positive[train], part)
                     log_odds[k, repeat, test] = fitted.log_odds(scores[test])
         return log_odds, fold
 

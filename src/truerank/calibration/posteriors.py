@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from truerank.calibration.base import ABOVE_ZERO, BELOW_ONE, Calibrator, logit, warn
 from truerank.calibration.log_odds_fits import LogOddsFit, best_knots, fit_log_odds, spline_columns
@@ -192,16 +193,18 @@ class IsotonicCalibrator(Calibrator):
     }
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
-        from sklearn.isotonic import IsotonicRegression
-
         if scores.min() == scores.max():
             self.scores_, self.probabilities_ = scores[:1].copy(), self.prior_[1:].copy()
             return
-        # scikit-learn merges scores that differ by less than 1e-15, so their largest size must be about 1.
-        scale = 2.0 ** np.frexp(np.abs(scores).max())[1]
-        fit = IsotonicRegression(out_of_bounds="clip").fit(scores / scale, platt_targets(positive, weight), weight)
-        self.scores_ = np.asarray(fit.X_thresholds_, dtype=np.float64) * scale
-        self.probabilities_ = np.asarray(fit.y_thresholds_, dtype=np.float64)
+        # Equal scores become one row, and rows inside a step are left out: its two ends define the line.
+        places, row = np.unique(scores, return_inverse=True)
+        mass = np.bincount(row, weights=weight)
+        targets = platt_targets(positive, weight)
+        means = np.bincount(row, weights=targets if weight is None else weight * targets) / mass
+        p = np.clip(isotonic_regression(means, weights=mass).x, targets.min(), targets.max())
+        ends = np.ones(len(p), dtype=bool)
+        ends[1:-1] = (p[1:-1] != p[:-2]) | (p[1:-1] != p[2:])
+        self.scores_, self.probabilities_ = places[ends], p[ends]
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         p = np.interp(scores, self.scores_, self.probabilities_)

@@ -228,10 +228,12 @@ def _pairs(data: Any, cv: CV | None, seed: int) -> tuple[list[tuple[RankingData,
         held = [fold.valid if len(fold.valid) else fold.test for fold in folds]
         pairs = [(data.take_queries(fold.train), data.take_queries(own)) for fold, own in zip(folds, held)]
         return pairs, data if not len(folds[0].valid) else RankingData.concatenate(list(pairs[0]))
-    pairs = [tuple(rows_of(part) for part in (pair if isinstance(pair, tuple | list) else [pair])) for pair in data]
-    if not pairs:
+    given: list[Any] = [
+        tuple(rows_of(part) for part in (pair if isinstance(pair, tuple | list) else [pair])) for pair in data
+    ]
+    if not given:
         raise InvalidInputError("data: got no (training, held-out) pairs", argument="data")
-    return pairs, RankingData.concatenate(list(pairs[0]))
+    return given, RankingData.concatenate(list(given[0]))
 
 
 def _tried(
