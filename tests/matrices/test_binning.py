@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from truerank.matrices import binning
 from truerank.matrices.binning import MISSING, code_columns, code_rows, find_borders, scan_columns
 
 
@@ -113,3 +114,17 @@ def test_many_rows_compile_nothing_that_few_rows_have_not():
     np.testing.assert_array_equal(many.codes[:, :100], few.codes)
     for signature in code_columns.signatures:
         assert {kind.layout for kind in signature if hasattr(kind, "layout")} == {"C"}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_few_values_have_the_codes_that_many_have(monkeypatch, dtype):
+    rng = np.random.default_rng(5)
+    X = np.round(rng.normal(size=(900, 11)), 1).astype(dtype)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:, 4], X[:, 5] = 1.0, np.nan
+    borders = [np.unique(column[~np.isnan(column)])[:: k + 1].astype(np.float64)[:200] for k, column in enumerate(X.T)]
+    few = code_rows(X, borders)
+    monkeypatch.setattr(binning, "_FEW", 0)
+    many = code_rows(X, borders)
+    assert np.array_equal(few.codes, many.codes)
+    assert np.array_equal(few.has_missing, many.has_missing)

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from truerank.data.ranking_data import RankingData
+from truerank.matrices import content
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import content_hashes, order_by_content
 from truerank.rankers.sums.linear import LinearProblem
@@ -92,3 +93,25 @@ def test_the_fast_sort_of_the_rows_is_the_one_by_three_keys(m):
     place = np.empty(m, dtype=np.int64)
     place[queries] = np.arange(m)
     assert np.array_equal(rows, np.lexsort((grades, keys, np.repeat(place, np.diff(offsets)))))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_few_values_have_the_hashes_that_many_have(monkeypatch, dtype, rounded):
+    rng = np.random.default_rng(3)
+    X = np.round(rng.normal(size=(500, 7)) * 3, 1)
+    X[rng.random(X.shape) < 0.3] = -0.0
+    X = X.astype(dtype)
+    if X.dtype.kind == "f" and rounded:
+        X[5, 2] = np.nan
+    few = content.row_hashes(X, rounded)
+    monkeypatch.setattr(content, "_FEW", 0)
+    assert np.array_equal(few, content.row_hashes(X, rounded))
+
+
+def test_few_rows_have_the_order_that_many_have(monkeypatch):
+    data, _ = shuffled(3, m=40)
+    few = [*order_by_content(data.X, data.y, data.offsets), *content_hashes(data.X, data.y, data.offsets)]
+    monkeypatch.setattr(content, "_FEW", 0)
+    many = [*order_by_content(data.X, data.y, data.offsets), *content_hashes(data.X, data.y, data.offsets)]
+    assert all(map(np.array_equal, few, many))

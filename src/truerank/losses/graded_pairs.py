@@ -160,7 +160,7 @@ def weight_shares(
 
 @kernel
 def _sort_grades(falling, offsets, order, ranks, n_grades, n_pairs):
-    spare = room_to_sort(longest_query(offsets, 0, len(offsets) - 1))
+    spare = room_to_sort(longest_query(offsets, np.int64(0), len(offsets) - 1))
     for query in range(len(offsets) - 1):
         rows = order[offsets[query] : offsets[query + 1]]
         sort_descending(falling, rows, len(rows), spare)

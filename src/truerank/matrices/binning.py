@@ -26,6 +26,7 @@ MAX_BORDERS = 254
 CELLS_A_BORDER = 4.0  # of the index for `code_columns`: most cells then have one border at most
 BLOCK = 8  # features in a block of codes
 
+_FEW = 1 << 16  # values that NumPy codes in some milliseconds: a first small fit compiles no kernel for them
 _ROWS = 4_096  # rows that are copied or coded at once
 _COLUMN_BYTES = 32 << 20  # columns that are copied at once
 
@@ -181,8 +182,10 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
     n_bins = np.array(list(map(len, borders)), dtype=np.int32) + np.int32(1)
     slots = column_slots(n_bins)
     order = np.argsort(slots)
-    index = StepIndex.of([borders[k] for k in order.tolist()], CELLS_A_BORDER).of_type(dtype)
     codes = np.zeros((-(-p // BLOCK), n, BLOCK), dtype=np.uint8)
+    if X.size <= _FEW:
+        return CodedMatrix(codes, borders, n_bins, _code_few(X.astype(dtype, copy=False), borders, slots, codes))
+    index = StepIndex.of([borders[k] for k in order.tolist()], CELLS_A_BORDER).of_type(dtype)
 
     def work(start: int, stop: int) -> np.ndarray:
         columns = np.ascontiguousarray(X[start:stop].T[order], dtype=dtype)
@@ -193,6 +196,14 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
     for part in parts:
         missing |= part
     return CodedMatrix(codes, borders, n_bins, missing)
+
+
+def _code_few(X: np.ndarray, borders: list[np.ndarray], slots: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Write the codes of X; return which columns have NaN."""
+    missing = np.isnan(X)
+    for k, slot in enumerate(slots.tolist()):
+        codes[slot // BLOCK, :, slot % BLOCK] = np.where(missing[:, k], MISSING, np.searchsorted(borders[k], X[:, k]))
+    return missing.any(axis=0)
 
 
 @kernel

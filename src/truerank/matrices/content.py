@@ -9,12 +9,13 @@ import numpy as np
 from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import row_blocks
 from truerank.core.types import SparseMatrix
-from truerank.data.grouping import at_places, sums_by_query
+from truerank.data.grouping import at_places, query_of_rows, sums_by_query
 from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.stored_values import csr_parts
 
 LEAST_SPREAD, MOST_SPREAD, MOST_RATIO = 0.01, 10.0, 100.0  # see `scales_of_spread`
 _BLOCK_VALUES = 1 << 18  # numbers in a block of rows
+_FEW = 1 << 16  # numbers for which NumPy takes a millisecond: a first small fit does not compile a kernel for them
 _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
 
 
@@ -52,10 +53,14 @@ def order_and_keys(
     # The rows of each query by key, equal keys by grade, then by row, one query after the other.
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     sizes = np.diff(offsets)
-    rows = np.empty(len(keys), dtype=np.int64)
-    if _sort_within(keys, offsets, queries, rows, np.empty(sizes.max(initial=0), dtype=np.int64)):
-        ranked = keys[rows]
-        tied = np.append(False, ranked[1:] == ranked[:-1])
+    if len(keys) <= _FEW:
+        rows = np.lexsort((keys, np.argsort(queries)[query_of_rows(offsets)]))
+    else:
+        rows = np.empty(len(keys), dtype=np.int64)
+        _sort_within(keys, offsets, queries, rows, np.empty(sizes.max(initial=0), dtype=np.int64))
+    ranked = keys[rows]
+    tied = np.append(False, ranked[1:] == ranked[:-1])
+    if tied.any():
         tied[:-1] |= tied[1:]
         members = rows[tied]
         place = np.repeat(np.arange(len(queries)), sizes[queries])[tied]
@@ -69,10 +74,8 @@ def content_hashes(
     """Return hashes and grades of rows, and hashes of queries without and with grades."""
     keys = row_hashes(X)
     grades = np.asarray(y, dtype=np.float64) + 0.0  # -0.0 is 0.0
-    own, with_grades = np.empty(len(offsets) - 1, dtype=np.uint64), np.empty(len(offsets) - 1, dtype=np.uint64)
-    with np.errstate(over="ignore"):  # where kernels run as plain Python
-        _hash_queries(keys, grades.view(np.uint64), offsets, own, with_grades)
-    return keys, grades, own, with_grades
+    own = sums_by_query(hashed(keys), offsets)
+    return keys, grades, own, sums_by_query(hashed(keys ^ hashed(grades.view(np.uint64))), offsets)
 
 
 def squares_and_counts(
@@ -170,24 +173,31 @@ def row_hashes(X: StoredMatrix, rounded: bool = False) -> np.ndarray:
     constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)
     values = X.codes if isinstance(X, BinnedMatrix) else X
     if not isinstance(values, np.ndarray):
-        number: Any = np.float32 if rounded else np.float64
-        word, half = (np.uint32, 16) if rounded else (np.uint64, 32)
-        with np.errstate(over="ignore", under="ignore"):
-            numbers = values.data.astype(number) + number(0)  # -0.0 is 0.0
-        if rounded:
-            numbers[np.isnan(numbers)] = np.nan  # of one form
-        words = numbers.view(word)
-        words ^= words >> word(half)  # the low half of short numbers is 0
-        return hashed(sums_by_query(words * constants[values.indices], values.indptr))
+        return hashed(sums_by_query(_words(values.data, rounded) * constants[values.indices], values.indptr))
     keys = np.empty(n, dtype=np.uint64)
     with np.errstate(all="ignore"):  # where kernels run as plain Python
         for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):  # what must be copied is small
             part = values[start:stop]
             if rounded and part.dtype.kind != "f":  # codes are their own words
                 keys[start:stop] = hashed(part.astype(np.uint64) @ constants)
+            elif values.size <= _FEW:
+                keys[start:stop] = hashed(_words(part, rounded) @ constants)
             else:
                 _hash_rows(kernel_array(part), rounded, constants, keys[start:stop])
     return keys
+
+
+def _words(values: np.ndarray, rounded: bool) -> np.ndarray:
+    """Return the words of numbers, uint64, as `row_hashes` says."""
+    number: Any = np.float32 if rounded else np.float64
+    word, half = (np.uint32, 16) if rounded else (np.uint64, 32)
+    with np.errstate(over="ignore", under="ignore"):
+        numbers = values.astype(number) + number(0)  # -0.0 is 0.0
+    if rounded:
+        numbers[np.isnan(numbers)] = np.nan  # of one form
+    words = numbers.view(word)
+    words ^= words >> word(half)  # the low half of short numbers is 0
+    return words.astype(np.uint64, copy=False)
 
 
 @kernel
@@ -222,24 +232,14 @@ def _hash_rows(values, rounded, constants, keys):
 
 
 @kernel
-def _hash_queries(keys, grades, offsets, own, with_grades):
-    """Write the sums over each query of its rows' hashed keys, and of these with the bits of their grades."""
-    for query in range(len(own)):
-        own[query] = with_grades[query] = np.uint64(0)
-        for i in range(offsets[query], offsets[query + 1]):
-            own[query] += _finished(keys[i])
-            with_grades[query] += _finished(keys[i] ^ _finished(grades[i]))
-
-
-@kernel
 def _sort_within(keys, offsets, queries, rows, ends):
-    """Write the rows of each query to `rows` by ascending key, stably; return whether keys are equal.
+    """Write the rows of each query to `rows` by ascending key, stably.
 
     Keys are hashes, uniform over 64 bits: a row goes to the part of the query's range given by its key, and
     insertion does the rest, in a third of the time of a merge sort. `ends` is scratch for the longest query.
     """
     half = np.uint64(32)
-    first, tied = 0, False
+    first = 0
     for query in queries:
         start, size = offsets[query], offsets[query + 1] - offsets[query]
         own, parts = rows[first : first + size], np.uint64(size)
@@ -258,9 +258,7 @@ def _sort_within(keys, offsets, queries, rows, ends):
                 own[k] = own[k - 1]
                 k -= 1
             own[k] = row
-            tied |= k > 0 and keys[own[k - 1]] == keys[row]
         first += size
-    return tied
 
 
 @kernel
