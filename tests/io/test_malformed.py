@@ -106,7 +106,7 @@ LETOR = [
     (
         GOOD + "1 qid:1\x00 1:1\n",
         {},
-        "f, line 2, column 8: a NUL byte; the file is damaged or not text (UTF-16 must be converted to UTF-8)",
+        "f, line 2, column 8: there is a NUL byte: the file is damaged or not text. Convert UTF-16 to UTF-8",
     ),
     (
         "1 qid:1 1:1\r2 qid:1 1:1\r",

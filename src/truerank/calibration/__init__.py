@@ -1,4 +1,4 @@
-"""Calibration: scores into probabilities, decisions made with them, and tests of whether they mean what they say."""
+"""Calibration: map scores to probabilities, make decisions with them, and test whether they are calibrated."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Losses of a query, by name or by function, and statistics of its scores that show how far its ranking can be trusted.
+"""Losses of a query, by name or by function, and statistics of its scores that indicate how good its ranking is.
 
 A loss has one value for the ranking, or one for each number of documents shown:
 

@@ -101,7 +101,7 @@ def is_named(args: options.Reading) -> bool:
 
 
 DATA_FILES = ("train", "valid", "data", "judged", "held_out", "certify", "distil")
-"""Arguments that name files which the options of reading are about."""
+"""Arguments that name files to which the options of reading apply."""
 
 
 def table_kind(path: str | None) -> str | None:

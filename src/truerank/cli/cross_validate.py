@@ -20,7 +20,7 @@ from truerank.core.files import one_step
 
 
 def _seeds(text: str) -> list[int]:
-    """Return the seeds that "0-9" or "0,1,5" name."""
+    """Return the seeds of a text such as "0-9" or "0,1,5"."""
     if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text):
         raise argparse.ArgumentTypeError(f"must be numbers such as 0-9 or 0,1,5, got {text!r}")
     ends = [[int(end) for end in part.split("-")] for part in text.split(",")]

@@ -1,4 +1,4 @@
-"""`truerank cutoff`: the threshold that keeps a promise, and what it answers or shows.
+"""`truerank cutoff`: find a threshold with a bound on the loss, and apply it to queries.
 
 fit: find the threshold on scores that keeps the loss of judged queries at or below a bound. apply: print for each
 query whether it is answered, or how many documents to show, and test whether the queries resemble those of fit. The

@@ -64,7 +64,7 @@ class Arguments(options.Reading, options.Statistics, options.Json):
         "with --verify-only: factor of the scores that deploy printed (default: 1)",
         "X",
         to="verify_only",
-        why="belongs to --verify-only; after a deployment the factor is known",
+        why="belongs to --verify-only; a deployment determines the factor itself",
     )
     tolerance: float | None = verified(
         "accepted difference of scores, divided by the largest score (default: 1e-05)", "T"

@@ -220,7 +220,7 @@ def _print(report: dict[str, Any], evidence: Any, args: Arguments) -> None:
 
 
 def _write(fused: Any, args: Arguments) -> str:
-    """Write the run; what was written, "" where stdout shows it."""
+    """Write the run; return a description of the output, "" if that is stdout."""
     output = args.output or "-"
     fused.write(output)
     counts = f"{common.counted(fused.n_queries, 'topic')}, {common.counted(fused.n_rows, 'document')}"

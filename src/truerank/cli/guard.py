@@ -201,7 +201,7 @@ def _silence_stdout() -> None:
 
 
 def _flushed(code: int) -> int:
-    """Flush standard output; a failure that was not seen before is one."""
+    """Flush standard output; return the exit code, which reports a new failure of the flush."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

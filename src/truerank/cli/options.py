@@ -212,7 +212,7 @@ class Systems(Judged):
 
 
 class Compared(Systems, Topics, Training, Reading):
-    """Systems, and the rows or judgements that they are evaluated on."""
+    """Systems, and the rows or judgements for their evaluation."""
 
     RULES: tuple[Rule, ...] = (only(Reading, "data", "belongs to --data"), only("topics", "qrels"))
 

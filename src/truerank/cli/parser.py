@@ -1,4 +1,4 @@
-"""How commands declare their options, and what they get of them: typed values that do not change."""
+"""Declarations of commands' options as typed fields; the parsed values are immutable."""
 
 from __future__ import annotations
 

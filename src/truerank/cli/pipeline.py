@@ -57,7 +57,7 @@ class Arguments(
 
 
 def run(args: Arguments) -> int:
-    """Every step, with a note of what was done; the summary at the end."""
+    """Run every step and note it; print the summary at the end."""
     import numpy as np
 
     from truerank.data.splits import query_folds

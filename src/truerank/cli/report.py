@@ -88,7 +88,7 @@ def _of_plan(args: Arguments, plan: str) -> int:
 
 
 def _digest(path: str) -> str:
-    """The first digits of a file's SHA-256, and its size: enough to know it again."""
+    """Return the first digits of a file's SHA-256, and its size, which identify it."""
     if not os.path.isfile(path):
         return "not a regular file"
     with open(path, "rb") as stream:

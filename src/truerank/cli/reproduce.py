@@ -98,7 +98,7 @@ def run(args: Arguments) -> int:
 
 
 def _forbidden(words: list[str]) -> bool:
-    """Whether the command is none that `--record` writes: another one, or with options that write."""
+    """Return whether `--record` never writes such a command: it has another name, or options that write."""
     forbidden = tuple(f"--{name}" for name in _RECORDED.get(words[0], "").split())
     return not forbidden or any(word.startswith(forbidden) for word in words)
 

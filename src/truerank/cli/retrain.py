@@ -132,7 +132,7 @@ def _run(args: Arguments, state: str, target: str, compared: bytes) -> int:
                 stream.write(content)
     if changed:
         raise common.InvalidInputError(
-            f"{args.production} has changed since it was read, and the new model was compared with what it held then; "
+            f"{args.production} has changed since it was read, and the new model was compared with the old content; "
             "nothing was replaced. Run the command again"
         )
     _report(args, found, target, both)

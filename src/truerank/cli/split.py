@@ -35,7 +35,7 @@ class Arguments(options.Seed, options.Replace, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Write the files; a table of what they hold goes to stdout."""
+    """Write the files, and print a table of their contents to stdout."""
     import numpy as np
 
     from truerank.data.grouping import group_rows, id_text

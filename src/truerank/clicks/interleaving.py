@@ -111,7 +111,7 @@ class Preference(NamedTuple):
 
 
 class Preferences(list[Preference]):
-    """Comparisons of pairs of rankers; `str` gives a table, and what they cannot show.
+    """Comparisons of pairs of rankers; `str` gives a table and its limits.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ def compare_arms(
     Parameters
     ----------
     outcome : array (n,) in [0, 1]
-        Of units in order of their arrival, such as "clicked at all".
+        Outcomes of units in order of their arrival, such as "clicked at all".
     arm : array (n,) of two ids
         The first in sorted order is a.
     share : float in (0, 1), default=0.5

@@ -3,7 +3,8 @@
 A round applies `step(partition, *arguments)` to every partition on its worker and adds the results along a fixed binary
 tree (`fold`). Rounds that change the memory of a partition are recorded in a journal. If a worker is lost, others read
 its partitions from the source and replay the journal. An interrupted round is repeated; a partition that has already
-answered returns the same answer without computing it again. A program that all members run together is restarted.
+answered returns the same answer without computing it again. An interrupted program, which all members run together,
+starts again.
 
 Every wait has a limit. After two seconds, and again every two seconds, the client asks the scheduler for the workers
 and each member for the call. A worker that has left the cluster counts as lost immediately. A worker that is silent for

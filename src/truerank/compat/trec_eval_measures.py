@@ -286,7 +286,7 @@ def eleven_points(t: Ranked, shares: Sequence[float]) -> float:
 
 
 def multiple_of_R(t: Ranked, share: float) -> float:
-    """The precision at rank share · R, rounded up from a tenth on."""
+    """The precision at rank share · R, which is rounded up if its fraction is at least 0.1."""
     k = int(share * t.R + 0.9)
     return t.hits_in(k) / k if k > 0 else 0.0
 
@@ -483,7 +483,7 @@ RANKED: dict[str, Measure] = {
         lambda t: 1.0 / (t.hits[0] + 1) if t.n_hits else 0.0, "1 / rank of the first relevant document"
     ),
     "iprec_at_recall": Measure("shares", interpolated, TENTHS),
-    "P": _at(lambda t, k: t.hits_in(k) / k, "hits within rank k, over k; ranks that are not filled are not relevant"),
+    "P": _at(lambda t, k: t.hits_in(k) / k, "hits within rank k, over k; empty ranks count as not relevant"),
     "relstring": Measure("numbers", rel_string, (10.0,), "none"),
     "recall": _at(lambda t, k: t.hits_in(k) / t.R if t.R else 0.0, "hits within rank k, over R"),
     "infAP": Measure("value", inf_ap),

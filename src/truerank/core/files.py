@@ -219,7 +219,7 @@ def _empty(folder: Path, known: str) -> None:
     names = os.listdir(folder)
     strange = [name for name in names if not re.fullmatch(known, name)]
     if strange:
-        raise InvalidInputError(f"{folder}: holds {min(strange)!r}, which no run of truerank leaves; move it elsewhere")
+        raise InvalidInputError(f"{folder}: contains {min(strange)!r}, which truerank did not write; move it elsewhere")
     for name in names:
         os.unlink(folder / name)
 

@@ -23,8 +23,8 @@ def float32_threshold(border: np.ndarray, inputs: str) -> np.ndarray:
     """Return float32 t such that `float32(x) ≤ t` equals `x ≤ border` for all x of the kind `inputs`.
 
     In "decimal" rows a float32 number comes from the float64 number of its shortest decimal text (0.3 for 0.3f), as in
-    a log or a LETOR file. In "float32" rows it is the number itself. In "float64" rows it can be any float64 number
-    that rounds to it, so numbers just above a border are treated like the border.
+    a log or a LETOR file. In "float32" rows it comes from the same number. In "float64" rows it can be any float64
+    number that rounds to it, so numbers just above a border are treated like the border.
     """
     border = np.asarray(border, dtype=np.float64)
     with np.errstate(over="ignore"):

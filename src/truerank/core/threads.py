@@ -114,7 +114,7 @@ class Workers:
     def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], *more: Iterable[Any]) -> list[T]:
         """Run as `run_blocks`, with one further argument for each block from each of `more`.
 
-        Threads that start after all blocks are taken are not waited for.
+        The call does not wait for threads that start after all blocks are taken.
         """
         if more:
             longer = []

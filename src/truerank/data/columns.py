@@ -196,7 +196,7 @@ def read_rows(source: Any, **settings: Any) -> RankingData:
 def as_trained(model: Any, data: RankingData) -> RankingData:
     """Return the rows with the columns that a fitted model of any library was trained on.
 
-    A model of another library whose columns all have other names was trained on an array, and takes them by place.
+    A model of another library whose columns all have other names was trained on an array, and matches them by position.
     """
     names = trained_columns(model)
     foreign = not hasattr(type(model), "model_attributes")

@@ -248,7 +248,7 @@ def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") ->
     """Raise an error for more than `ONE_LIST` rows without query ids."""
     if n_rows > ONE_LIST:
         raise InvalidInputError(
-            f"{who}{' ' if who else ''}got {n_rows} rows and no qid, and would take them all as one result list. Pass "
+            f"{who}{' ' if who else ''}got {n_rows} rows and no qid, and would treat them all as one result list. Pass "
             f"the query of each row: {advice}. If they are a single query, pass qid=np.zeros({n_rows})",
             argument="qid",
         )

@@ -1,4 +1,4 @@
-"""Sketches of training queries, by which a model recognises the queries that it was trained on.
+"""Sketches of training queries, by which a model recognises its own training queries.
 
 A query has a 64-bit digest of its rows (the model's columns, in any order, without grades) and another one of its id.
 A model keeps the 4,096 smallest digests of each kind: of more training queries, a random sample. It also keeps the
@@ -107,7 +107,7 @@ class TrainingSketch:
 
     @property
     def largest(self) -> int:
-        """The hash up to which all single rows that occur in one query are known; -1 if none are."""
+        """Largest hash up to which every row that occurs in one query only is kept; -1 without such rows."""
         if self.complete[2]:
             return _NOWHERE
         return int(self.single[-1]) if len(self.single) else -1
@@ -175,7 +175,7 @@ class Overlap:
         if self.same_ids:
             have = "other query has" if self.same_ids == 1 else "other queries have"
             text += f"; {self.same_ids} {have} the id of a training query and other rows"
-            text += ". If the ids mean the same queries, the figures flatter the model"
+            text += ". If the ids mean the same queries, the figures overstate the quality of the model"
         if self.recognised < self.of:
             known = "none" if self.by_rows is None else f"{self.by_rows} of {self.of}"
             text += f" (with a document more or fewer, {known} can be recognised; changed rows cannot)"
@@ -278,7 +278,7 @@ def warn_of_training_queries(model: Scorer, overlap: Overlap) -> None:
     """Warn once for a fitted model that its values are from data that it was trained on."""
     if overlap.recognised and not getattr(model, "_warned_of_training_queries", False):
         model.__dict__["_warned_of_training_queries"] = True
-        warn(f"{overlap}; figures on training queries flatter the {type(model).__name__}")
+        warn(f"{overlap}; figures on training queries overstate the quality of the {type(model).__name__}")
 
 
 def query_digests(data: Any) -> tuple[np.ndarray, np.ndarray]:

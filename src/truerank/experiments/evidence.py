@@ -25,7 +25,7 @@ class Evidence(Result):
     experiment : Experiment
     evaluations : Evaluations
     compared : dict of measure to Comparison
-        Of the measures that are means over queries and have a value; empty for a single system.
+        Comparisons by the measures that are means over queries and have a value; empty for a single system.
     first : str
         The measure that decides the verdict.
 

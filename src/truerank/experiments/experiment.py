@@ -62,7 +62,7 @@ PAIRS = ("baseline", "all")
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Experiment:
-    """Systems over judged queries: what `evaluate`, `compare`, `power` and `report` are about.
+    """Systems over judged queries, the input of `evaluate`, `compare`, `power` and `report`.
 
     Everything is read, scored and settled once, when the object is made. It does not change afterwards.
 

@@ -79,7 +79,7 @@ class Resolved(NamedTuple):
 
 
 def by_name(systems: Any, over_qrels: bool) -> tuple[dict[str, Any], bool]:
-    """Return the systems by name, and whether they were given by name or as a list, rather than a single one."""
+    """Return the systems by name, and True for a dict or a list of systems, False for a single system."""
     if over_qrels:
         runs = named_runs(systems)
         return (runs, True) if runs else ({_name_of(systems, "run"): systems}, False)

@@ -52,7 +52,7 @@ class Certificate(Result):
     largest_difference : float
         Largest difference of scores over all rows and evaluators, apart from a constant that the format omits.
     orders_changed, firsts_changed : int
-        Queries whose documents come in another order than by `predict`, and queries with another first document. Both
+        Queries whose documents have another order than by `predict`, and queries with another first document. Both
         sides sort by descending score and then in the order of the rows, as engines that keep the order of documents
         for ties do. A query with a row that one side cannot score counts in both. Generated rows are one query, whose
         ties may come in any order.

@@ -71,7 +71,7 @@ class Frame:
         return self.part(self.values[name] if name in self.values else self.shared[name], rows)
 
     def assign(self, name: str, value: Any, rows: Reached) -> None:
-        """Give some rows another value."""
+        """Assign a value to a variable in some rows."""
         if rows is not None and (name in self.values or np.ndim(value)):
             whole = np.array(np.broadcast_to(self.values.get(name, 0), self.n), dtype=np.asarray(value).dtype)
             whole[rows] = value

@@ -153,7 +153,7 @@ class SeedComparison(ComparedLearners):
 
 
 class Settings(NamedTuple):
-    """What a cross-validation over seeds is about."""
+    """Settings of a cross-validation over seeds."""
 
     measures: dict[str, Measure]  # by their given names
     query_ids: np.ndarray

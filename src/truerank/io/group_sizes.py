@@ -145,7 +145,7 @@ class _Named:
                 if tokens:
                     if row == len(qid):
                         raise DataFileError(
-                            f"the file has more rows than the {row} of the group sizes", stream.name, number
+                            f"the file has more rows than the group sizes, whose sum is {row}", stream.name, number
                         )
                     if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
                         raise DataFileError("the line has a qid, but group sizes are given too", stream.name, number)

@@ -193,7 +193,7 @@ class Source(AbstractContextManager["Source"]):
                 if nul >= 0:
                     last = part.rfind(b"\n", 0, nul)
                     raise DataFileError(
-                        "a NUL byte; the file is damaged or not text (UTF-16 must be converted to UTF-8)",
+                        "there is a NUL byte: the file is damaged or not text. Convert UTF-16 to UTF-8",
                         self.name,
                         line + part.count(b"\n", 0, nul),
                         nul - last if last >= 0 else length + nul + 1,

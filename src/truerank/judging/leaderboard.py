@@ -204,12 +204,12 @@ def _labels(table: dict[str, dict[str, float]], topics: list[str]) -> np.ndarray
 
 
 def _remark_on_labels(judge: str, labels: np.ndarray, grades: np.ndarray) -> None:
-    """Warn of labels on another scale: a measure takes them as they are."""
+    """Warn of labels on another scale: a measure uses them without conversion."""
     outside = labels[-1] > grades[-1] or labels[0] < min(grades[0], 0.0)
     if outside or ((labels % 1).any() and not (grades % 1).any()):
         warn(
             f"judge {judge!r} has labels from {labels[0]:g} to {labels[-1]:g}, and people gave {grades[0]:g} to "
-            f"{grades[-1]:g}; the measure takes them as grades. Convert another scale to that of people"
+            f"{grades[-1]:g}; the measure uses them as grades. Convert another scale to that of people"
         )
 
 

@@ -116,8 +116,8 @@ def pool_bias(
 ) -> PoolBias:  # fmt: skip
     """Return what the runs of each group lose without the judgements that only the group contributed.
 
-    A group that had not taken part would not have had its own documents judged. The loss shows how far the judgements
-    can be trusted for systems that did not feed the pool.
+    A group that had not taken part would not have had its own documents judged. The loss shows how reliable the
+    judgements are for systems that did not feed the pool.
 
     Parameters
     ----------
@@ -129,8 +129,8 @@ def pool_bias(
     measure, convention
         A mean over topics, by default AP with the convention "trec".
     depth : int, default 100
-        Of the pool: a document is unique to a group if no run of another group ranks it so high. Only the given runs
-        are known, so that a document may count as unique which a missing run also had: losses are then too large.
+        Depth of the pool: a document is unique to a group if no run of another group ranks it so high. Only the given
+        runs are known, so a document that a missing run also retrieved may count as unique: losses are then too large.
 
     Raises
     ------

@@ -48,7 +48,7 @@ class MeasureSVM(BinnedLinearRanker):
     measure : {"AP", "ROC", "RR", "nDCG", "nDCG@k"} or Measure, default "AP"
         nDCG is binary at `rel` under the margin bound, and graded under the ramp bound.
     C : float or list of float, default 1.0
-        Weight of the mean loss against the norm, > 0. The validation queries of `eval_set` choose from a list, and
+        Weight of the mean loss relative to ½‖w‖², > 0. The validation queries of `eval_set` choose from a list, and
         under the ramp bound also the round.
     bound : {"auto", "margin", "ramp"}, default "auto"
         "auto" is "ramp" for nDCG@k and "margin" for the rest. "ramp" is for nDCG and nDCG@k only.

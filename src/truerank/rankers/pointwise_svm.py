@@ -39,7 +39,7 @@ class PointwiseSVM(BinnedLinearRanker):
     Parameters
     ----------
     C : float or list of float, default 0.01
-        Weight of the sum over documents against the norm. The validation queries of `eval_set` choose from a list.
+        Weight of the sum over documents relative to the norms. The validation queries of `eval_set` choose from a list.
     class_weight : {"ratio", None} or dict, default "ratio"
         "ratio" weighs relevant documents by (other documents) / (relevant documents). With None all documents weigh 1,
         which ranks badly if few are relevant. A dict gives the weights {0: …, 1: …} of other and relevant documents.

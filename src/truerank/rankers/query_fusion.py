@@ -34,7 +34,7 @@ class QueryFusion(RunFusion):
     ranker : Ranker, optional
         By default `ListNet(alpha=10)`.
     features : str, default "min-max"
-        Of runs; one column for each run.
+        Features of the runs; one column for each run.
     depth : int or None, default 200
         As in `RunFusion`.
 

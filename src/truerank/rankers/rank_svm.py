@@ -33,7 +33,7 @@ class RankSVM(BinnedLinearRanker):
     Parameters
     ----------
     C : float or list of float, default 1e-3
-        Weight of the sum over pairs against the norm. Of a list, the value is selected that is best on `eval_set`.
+        Weight of the sum over pairs relative to ½‖w‖². From a list, the value that is best on `eval_set` is chosen.
         `alpha` of `PairwiseDescent` is 1 / (C · pairs); `MeasureSVM` divides its C by the number of queries.
     loss : {"squared_hinge", "hinge"}, default "squared_hinge"
         The squared hinge is smooth and solved by Newton's method; the hinge by cutting planes.

@@ -123,7 +123,7 @@ def check_bytes(text: bytes, name: str, first_line: int) -> None:
     """Raise DataFileError on bytes that text cannot contain: NUL, and bytes that are not UTF-8."""
     position = text.find(b"\0")
     if position >= 0:
-        what = "a NUL byte; the file is damaged or not text (UTF-16 must be converted to UTF-8)"
+        what = "there is a NUL byte: the file is damaged or not text. Convert UTF-16 to UTF-8"
         raise _at(text, position, what, name, first_line)
     if not text.isascii():
         try:

@@ -247,7 +247,7 @@ class RampProblem:
         self._mark = self._rows.mark()
 
     def risk(self, w: np.ndarray) -> float:
-        """Return the bound at w, without the norm."""
+        """Return the ramp bound at w, without the regularisation term."""
         return float(self._rows.statistics(_ramp_risk, w))
 
     def planes_around(self, w: np.ndarray) -> SummedPlanes:
