@@ -49,6 +49,11 @@ MESSAGES = {
         lambda: truerank.read_ratings("comma.csv"),
     'm.json: not a truerank model: expected a JSON object with "format": "truerank-model"':
         lambda: truerank.load_model("m.json"),
+    "shop.csv: 3 problems: (1) the table has no column 'qid' (query); 'query' is probably the query. Its columns are "
+    "'query', 'product_id', 'price', 'grade'; (2) 'grade' probably holds the grades; (3) 'product_id' probably holds "
+    'document ids. Pass query="query", grade="grade", document="product_id"': lambda: truerank.read_table("shop.csv"),
+    "y must be one array, got a tuple of parts with different shapes; make rows of arrays with RankingData(X, y, qid)":
+        lambda: truerank.evaluate((np.ones((3, 2)), np.ones(3), np.ones(3)), np.ones(3), "AP"),
     "a: its 268435456 bytes expand to more than 25600 MiB, over 100 times as much. If the content is correct, write it "
     "without compression, or set TRUERANK_EXPANSION=10000 in the environment":
         lambda: check_expansion("a", 1 << 28, (100 << 28) + 1),
@@ -61,6 +66,7 @@ def folder(tmp_path, monkeypatch):
     Path("rows.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:x\n")
     Path("words.csv").write_text("query,docid,label\nq,a,Exact\nq,b,Partial\n")
     Path("comma.csv").write_text('query,docid,label\nq,a,"0,75"\n')
+    Path("shop.csv").write_text("query,product_id,price,grade\nred shoes,p1,2,1\nred shoes,p2,3,0\n")
     Path("m.json").write_text("{}")
 
 
@@ -85,6 +91,11 @@ def test_messages_in_python(text):
             lambda: truerank.read_ratings("words.csv"),
             "words.csv, line 2: grades are words: 'Exact' (1), 'Partial' (1). Add --grades 'Exact=3 Partial=1' to give "
             "their numbers",
+        ),
+        (
+            "train",
+            lambda: truerank.MeasureSVM(C=[0.1, 1.0]).fit([[1.0], [2.0]], [0, 1], qid=[1, 1]),
+            "C is a list of 2 values, from which validation queries must choose. Add --valid FILE, or give a single C",
         ),
         (
             "power",  # has no option for it, so the remedy is left out

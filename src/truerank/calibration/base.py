@@ -288,7 +288,8 @@ def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if len(classes) > 2:
         raise InvalidInputError(
             f"Only binary classification is supported: y has {len(classes)} classes ({classes[:4].tolist()} …); "
-            "calibrate one class against the rest, or use CalibratedClassifier. The type of the target is multiclass",
+            "for grades pass y >= 1, or use CalibratedRanker; for classes pass one against the rest, or use "
+            "CalibratedClassifier. The type of the target is multiclass",
             code="not-binary",
         )
     if len(classes) < 2:

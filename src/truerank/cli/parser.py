@@ -81,6 +81,7 @@ class OptionWording(Wording):
 
 OPTION_NAMES = {
     "query": "query-column", "grade": "grade-column", "document": "document-column", "categories": "categorical",
+    "eval_set": "valid",
 }  # fmt: skip
 """Options that are named differently from the arguments: `read_table` reads the columns that the options name."""
 

@@ -57,7 +57,14 @@ def as_array(values: Any, name: str) -> np.ndarray:
         is_uuid = "arrow.uuid" in str(getattr(values, "type", ""))  # Arrow's own conversion gives bytes
         array = np.array(values.to_pylist(), dtype=object) if is_uuid else np.asarray(values)
     else:
-        array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+        try:
+            array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+        except ValueError as error:  # parts of different lengths
+            raise InvalidInputError(
+                f"{name} must be one array, got a {type(values).__name__} of parts with different shapes; make rows of "
+                "arrays with RankingData(X, y, qid)",
+                argument=name,
+            ) from error
     column = str(getattr(values, "type", getattr(values, "dtype", ""))).lower()
     gaps_made_floats = array.dtype.kind == "f" and column.startswith(("int64", "uint64"))
     if gaps_made_floats and np.any(np.abs(array) >= LARGEST_EXACT):

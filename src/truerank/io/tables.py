@@ -206,12 +206,12 @@ def _ranking_data(
             with suppress(InvalidInputError):
                 chosen = _features(names, roles, wanted)
                 coding = wanted.coded(chosen)
-                found = likely("document", chosen, coding) if roles[2] is None and wanted.features is None else None
-                if found is not None:
-                    problems.append(Problem(f"{found!r} probably holds document ids", (Remedy(document=found),)))
-                    chosen = [name for name in chosen if name != found]
-                own = [roles[0], roles[1], roles[2] or found]
-                problems += feature_problems(chosen, column, coding, wanted.missing, _is_numeric, own)
+                for place, role, what in ((1, "grade", "the grades"), (2, "document", "document ids")):
+                    found = likely(role, chosen, coding) if roles[place] is None and wanted.features is None else None
+                    if found is not None:
+                        problems.append(Problem(f"{found!r} probably holds {what}", (Remedy(**{role: found}),)))
+                        chosen, roles[place] = [name for name in chosen if name != found], found
+                problems += feature_problems(chosen, column, coding, wanted.missing, _is_numeric, roles)
         if not lacked and not (error.code in ("not-numeric", "no-value") and error.value in chosen):
             problems.insert(0, Problem(error.message.what, error.remedies))
             if len(problems) == 1:

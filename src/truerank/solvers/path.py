@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_number
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import RankingData
 from truerank.solvers.early_stopping import EarlyStopping
@@ -46,8 +46,8 @@ def best_of_path(
     """
     if len(values) > 1 and valid is None:
         raise InvalidInputError(
-            f"{name} is a list of {len(values)} values, from which validation queries must choose: pass "
-            f"eval_set=(X, y, qid), or give a single {name}",
+            f"{name} is a list of {len(values)} values, from which validation queries must choose",
+            remedies=[Remedy(eval_set=...), f"give a single {name}"],
             argument=name,
         )
     curve = None if valid is None else EarlyStopping(measure, convention, valid=valid)
