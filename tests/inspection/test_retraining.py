@@ -138,9 +138,11 @@ def test_what_does_not_go_on_from_a_model_is_said(weeks, given, words):
 
 
 def test_init_model_must_be_a_fitted_model_of_these_columns(weeks):
-    for wrong in ("model.json", RidgeRanker(), ObliviousBoosting()):
+    for wrong in (3, RidgeRanker(), ObliviousBoosting()):
         with refused(InvalidInputError, argument="init_model"):
             ObliviousBoosting().fit(weeks[1], init_model=wrong)
+    with pytest.raises(FileNotFoundError):
+        ObliviousBoosting().fit(weeks[1], init_model="absent.json")
     model = ObliviousBoosting(n_estimators=2).fit(weeks[0])
     other = RankingData(weeks[1].X[:, ::-1], weeks[1].y, weeks[1].qid, feature_names=weeks[1].feature_names[::-1])
     with refused(InvalidInputError, code="feature-names"):
