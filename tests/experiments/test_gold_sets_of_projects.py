@@ -7,7 +7,7 @@ import pytest
 from support.refusals import refused
 from truerank import read_qrels
 from truerank.cli import main
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.experiments.gate import gate
 from truerank.io.gold_sets import read_gold
 
@@ -116,6 +116,17 @@ READ = {
         '    relevant: ["n/2"]\n',
         {"q1": {"n/1"}, "q2": {"n/2"}},
     ),
+    "a chunk beside the answer": (
+        lines({"query_id": "c1", "query": "X 7", "ground_truth": "SC_1", "source_pdf": "9", "chunk_id": "SC_1_1"}),
+        {"c1": {"SC_1_1"}},
+    ),
+    "documents and themes": (
+        json.dumps({"metadata": {"version": "1"}, "queries": [
+            {"id": "r", "query": "doubt", "expected_focus_groups": ["fg-3"], "expected_themes": ["doubt", "loss"]},
+            {"id": "n", "query": "the moon?", "expected_result": "no_relevant_data"},
+        ]}),
+        {"r": {"fg-3"}, "n": set()},
+    ),
 }  # fmt: skip
 
 
@@ -185,3 +196,30 @@ def test_queries_without_relevant_documents_are_counted():
     gold = {"q1": {"a": 1}, "q2": {"b": 0}}
     found = gate(gold, {"q1": ["a"]}, {"q1": ["a"]}, "RR")
     assert any("1 query of the gold set without a relevant document" in note for note in found.notes)
+
+
+def test_questions_in_an_object_count_and_have_segments(tmp_path):
+    path = tmp_path / "golden.json"
+    queries = [
+        {"query_id": "q1", "query": "lamp", "kind": "normal", "relevant_documents": ["lamp.txt"]},
+        {"query_id": "q2", "query": "moon", "kind": "none", "relevant_documents": []},
+    ]
+    path.write_text(json.dumps({"version": "1.0", "queries": queries}))
+    run = {"q1": ["lamp.txt"], "q2": ["lamp.txt"]}
+    found = gate(path, run, run, "RR", segments="kind")
+    assert any("1 query of the gold set without a relevant document" in note for note in found.notes)
+    assert read_gold(path).segments["kind"] == {"q1": "normal", "q2": "none"}
+
+
+def test_lists_that_are_read_together_are_named(tmp_path):
+    path = tmp_path / "golden.jsonl"
+    path.write_text(lines({"id": "a", "question": "tap?", "expected_rules": ["702"], "expected_cards": ["Bolt"]}))
+    with pytest.warns(TruerankWarning, match="'expected_rules' and 'expected_cards' are all relevant"):
+        assert read_qrels(path).to_dict() == {"a": {"702": 1, "Bolt": 1}}
+
+
+def test_a_question_and_its_answer_without_a_document_stay_refused(tmp_path):
+    path = tmp_path / "golden.json"
+    path.write_text(json.dumps({"description": "x", "queries": [{"id": "a", "query": "how?", "reference": "two"}]}))
+    with pytest.raises(DataFileError, match="queries without documents .'id', 'query'"):
+        read_qrels(path)

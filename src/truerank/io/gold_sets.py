@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.printing import counted
 from truerank.data.grouping import id_text
-from truerank.io.judgements.content import read_content
+from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.nested import rows_of
-from truerank.io.judgements.registry import ratings_of
+from truerank.io.judgements.registry import ratings_of, recognised
 from truerank.io.judgements.roles import lists_documents, lists_of_other_kind, plain, roles_of
 from truerank.io.results import ResultLists, best_first, collapsed, objects_of
 from truerank.io.streams import Source
@@ -64,7 +64,7 @@ def read_gold(source: object) -> GoldSet:
     if not isinstance(source, str | os.PathLike):
         return GoldSet(as_qrels(source))
     with Source(source) as stream:
-        content = read_content(stream)
+        content = _unwrapped(read_content(stream))
     lines = [(line, own) for line, own in content.values if isinstance(own, dict) and _query(own) is not None]
     if not any(_lists(own) for _, own in lines):
         return GoldSet(ratings_of(content).qrels())
@@ -100,6 +100,17 @@ def read_gold(source: object) -> GoldSet:
     judged = as_qrels(grades)
     judged.texts = texts
     return GoldSet(judged, segments, spans)
+
+
+def _unwrapped(content: Content) -> Content:
+    """Return the questions of a JSON object that describes them, {"version": 1, "queries": […]}, as if alone."""
+    whole = content.values[0][1] if len(content.values) == 1 else None
+    if not isinstance(whole, dict) or _query(whole) is not None or getattr(recognised(content), "name", "") != "json":
+        return content
+    inside = [own for own in whole.values() if isinstance(own, list) and own]
+    records = inside[0] if len(inside) == 1 else []
+    asked = [isinstance(one, dict) and isinstance(one.get(roles_of(one).get("text")), str) for one in records]
+    return content._replace(values=[(None, one) for one in records]) if asked and all(asked) else content
 
 
 def _lists(record: Mapping[str, Any]) -> bool:

@@ -43,7 +43,17 @@ READ = {
         "# qid:1: rambo*1\n# qid:2: war games*1\n\n4\tqid:1\t # 7555\trambo\n0\tqid:2\t # 18112\twar games\n",
         {"1": {"7555": 4}, "2": {"18112": 0}},
     ),
-}
+    "chunks with their texts": (
+        'query,docid,contents,modality,relevant\nlamp,p1_c4,"off, then on",text,1\nlamp,i3.png,figure,image,0\n',
+        {"lamp": {"p1_c4": 1, "i3.png": 0}},
+    ),
+    "where a grade is from": (
+        "qid\tdoc_id\tgrade\tsource\nz1\ta.pdf\t3\tdataset\nz1\tb.pdf\t2\tdataset\n", {"z1": {"a.pdf": 3, "b.pdf": 2}},
+    ),
+    "annotations": ("qid,pid,annotation\n1,197,0\n1,236,1\n", {"1": {"197": 0, "236": 1}}),
+    "three columns without names": ("1\t17\t2\n1\t4\t1\n2\t17\t1\n2\t5\t1\n\n", {
+        "1": {"17": 2, "4": 1}, "2": {"17": 1, "5": 1}}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", READ)
@@ -52,6 +62,7 @@ def test_judgements_of_projects_are_read(tmp_path, name):
     path, written = tmp_path / "export.data", tmp_path / "out.csv"
     path.write_text(text, encoding="utf-8")
     assert read_qrels(path).to_dict() == expected
+    assert main(["describe", str(path)]) == 0
     assert main(["convert", str(path), str(written), "--to", "ratings"]) == 0
     assert read_qrels(written).to_dict() == expected
 
@@ -82,4 +93,50 @@ def test_grades_of_documents_without_any_name_are_refused(tmp_path):
     path = tmp_path / "ratings.jsonl"
     path.write_text('{"query": "tv", "ratings": [{"rating": 3, "comment": true}, {"rating": 0}]}\n')
     with pytest.raises(DataFileError):
+        read_qrels(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "proposal"),
+    [
+        ("query,doc_id,doc_url,language,relevant,annotator\ntea,0a,x.org,en,yes,mo\ntea,9c,x.org,bn,no,mo\n", "yes no"),
+        ("chess\t32\tGood\nchess\t55\tBad\nred boat\t12\tBad\t", "Good Bad"),
+    ],
+)
+def test_commands_ask_for_the_numbers_of_words_and_for_no_columns(tmp_path, capsys, text, proposal):
+    path = tmp_path / "export.tsv"
+    path.write_text(text)
+    relevant, other = proposal.split()
+    assert main(["describe", str(path)]) == 1
+    assert f"--grades '{relevant}=1 {other}=0'" in capsys.readouterr().err
+    assert main(["describe", str(path), "--grades", f"{relevant}=1", f"{other}=0"]) == 0
+
+
+def test_ranks_without_names_are_no_grades(tmp_path):
+    path = tmp_path / "run.tsv"
+    path.write_text("1\t17\t1\n1\t4\t2\n2\t17\t1\n2\t5\t2\n")
+    with pytest.raises(DataFileError, match="without names of columns"):
+        read_qrels(path)
+
+
+def test_a_table_with_numbers_or_a_column_y_still_has_features(tmp_path, capsys):
+    for rows in ("qid,docid,grade,price\n1,a,1,0.5\n1,b,0,\\N\n", "qid,docid,y,maker\n1,a,1,Acme\n1,b,0,Best\n"):
+        path = tmp_path / "rows.csv"
+        path.write_text(rows)
+        main(["describe", str(path)])
+        shown = capsys.readouterr()
+        assert "judgements without features" not in shown.out + shown.err
+
+
+def test_the_word_of_a_label_is_no_document(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("question_id,label,notes\n1,fully_correct,x\n2,wrong,y\n")
+    with pytest.raises(DataFileError, match="queries without documents"):
+        read_qrels(path)
+
+
+def test_what_an_object_wraps_is_named(tmp_path):
+    path = tmp_path / "labels.json"
+    path.write_text('{"_meta": {"of": "x"}, "labels": [{"patient_id": 2, "trial": "N1", "expected_verdict": "NO"}]}')
+    with pytest.raises(DataFileError, match="other JSON .'patient_id', 'trial'"):
         read_qrels(path)

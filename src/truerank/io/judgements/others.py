@@ -51,10 +51,14 @@ def looks_like(content: Content) -> tuple[str, str]:
     for kind, pattern, looks, advice in _LOOKS:
         if kind == content.kind and re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
             return looks, advice
-    if content.kind == "json" and roles_of(content.first()).keys() & {"query", "text"}:
-        return f"queries without documents ({few(content.first())})", 'Expected a list such as "relevant": ["d1", "d2"]'
+    first = content.first()
+    if not roles_of(first).keys() & {"query", "text"}:  # what a single list holds
+        inside = [own[0] for own in first.values() if isinstance(own, list) and own and isinstance(own[0], dict)]
+        first = inside[0] if len(inside) == 1 else first
+    if content.kind == "json" and roles_of(first).keys() & {"query", "text"}:
+        return f"queries without documents ({few(first)})", 'Expected a list such as "relevant": ["d1", "d2"]'
     if content.kind == "json":
-        return f"other JSON ({few(content.first()) or 'no object'})", ""
+        return f"other JSON ({few(first) or 'no object'})", ""
     if content.kind == "text":
         return f"other text ({' '.join(next(content.lines(), (1, ['no row']))[1])[:60]!r})", ""
     return _table(content)

@@ -21,23 +21,13 @@ from truerank.data.grouping import is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.places import AGGREGATES
-from truerank.io.judgements.roles import plain
+from truerank.io.judgements.roles import LEVELS, is_usual, plain
 from truerank.io.trec import Qrels, as_qrels
 
 ESCI = {"e": 3.0, "s": 2.0, "c": 1.0, "i": 0.0, "exact": 3.0, "substitute": 2.0, "complement": 1.0, "irrelevant": 0.0}
 _TRUTH = {"true": 1.0, "false": 0.0}
 _UNRATED = {"", "nan", "null", "na", "n/a", "?", "-", "unrated", "unrateable", "not rated", "unjudged", "not judged",
             "skip", "skipped", "can't judge", "cannot judge", "don't know"}  # fmt: skip
-_ORDER = (
-    {"irrelevant", "notrelevant", "nonrelevant", "bad", "poor", "terrible", "no", "offtopic", "useless", "none",
-     "wrong", "fail", "detrimental"},
-    {"fair", "partial", "partiallyrelevant", "somewhatrelevant", "marginallyrelevant", "marginal", "slightlyrelevant",
-     "related", "complement", "ok", "acceptable", "yes", "pass", "correct"},
-    {"good", "relevant", "substitute", "useful", "fairlyrelevant", "mostlyrelevant"},
-    {"excellent", "verygood", "highlyrelevant", "veryrelevant", "veryuseful", "exact"},
-    {"perfect", "perfectlyrelevant", "vital", "ideal", "essential"},
-)  # fmt: skip
-"""Words of the usual scales from the worst to the best, for proposals."""
 _WORST_GAIN = 15  # a higher grade is a gain, and no level
 _PAIR = re.compile(r"\s*(.+?)\s*=\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?|-)(?:[\s,;]+|$)")
 
@@ -299,15 +289,6 @@ def _is_number(text: str) -> bool:
     return bool(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text))
 
 
-def is_usual(word: str) -> bool:
-    """Return whether a word is one of the usual scales.
-
-    >>> is_usual("Not relevant"), is_usual("red")
-    (True, False)
-    """
-    return any(plain(word) in level for level in _ORDER)
-
-
 def proposed(words: Iterable[str]) -> str:
     """Return a mapping of words to numbers as `read_scale` reads it, with ? for words whose place is unknown.
 
@@ -317,7 +298,7 @@ def proposed(words: Iterable[str]) -> str:
     place: dict[str, int] = {}
     for word in dict.fromkeys(words):
         digits = re.findall(r"\d+", word)
-        known = next((level for level, usual in enumerate(_ORDER) if plain(word) in usual), None)
+        known = next((level for level, usual in enumerate(LEVELS) if plain(word) in usual), None)
         if len(digits) == 1 or known is not None:
             place[word] = int(digits[0]) if digits else known  # type: ignore[assignment]
     if not any(re.search(r"\d", word) for word in place) and 0 in place.values():

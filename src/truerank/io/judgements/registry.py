@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from truerank.core.checks import column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError, warn
@@ -18,11 +18,12 @@ from truerank.io.judgements.content import Content, of_text, read_content
 from truerank.io.judgements.formats import Format
 from truerank.io.judgements.others import looks_like
 from truerank.io.judgements.places import PLACES
-from truerank.io.judgements.ratings import Ratings, graded, read_grade, read_scale
-from truerank.io.judgements.roles import few, has, roles_of
+from truerank.io.judgements.ratings import Ratings, graded, is_unrated, read_grade, read_scale
+from truerank.io.judgements.roles import few, has, lists_together, roles_of
 from truerank.io.judgements.sets import beir_file
 from truerank.io.judgements.tables import content_of_frame, is_about, lacking, roles_in
 from truerank.io.streams import Source
+from truerank.io.tables import GRADE
 
 FORMATS: Table[Format] = Table(
     "truerank.judgements",
@@ -115,6 +116,10 @@ def ratings_of(
         refuse(content)
     if not ratings.grades:
         raise DataFileError(f"the file has no grade ({found.title}); nobody has judged its documents yet", content.name)
+    records = [own for _, value in content.values for own in _objects(value)] if content.kind == "json" else []
+    if several := next(filter(None, map(lists_together, records)), None):
+        lists = " and ".join(map(repr, several))
+        warn(f"{content.name}: documents of {lists} are all relevant; keep the list you mean")
     similar = ratings.similar_queries()
     if fold:
         return ratings.folded()
@@ -125,10 +130,17 @@ def ratings_of(
     return ratings
 
 
+def _objects(value: object) -> Iterator[dict[str, Any]]:
+    """Yield a JSON object, and those of its lists."""
+    if isinstance(value, dict):
+        yield value
+        yield from (one for own in value.values() if isinstance(own, list) for one in own if isinstance(one, dict))
+
+
 def holds_judgements(path: PathLike) -> bool:
     """Return whether a file holds judgements and nothing to learn from, by its first bytes or its columns.
 
-    A table with a column that has no role, and LETOR text with features, do not.
+    A table of `qid` and `y`, or with a column of numbers that has no role, and LETOR text with features, do not.
     """
     if not os.path.isfile(path):  # a pipe can be read once
         return False
@@ -146,10 +158,20 @@ def holds_judgements(path: PathLike) -> bool:
     if content.kind != "table":
         return recognised(content) is not None
     roles = roles_in(content)
-    others = [name for name in content.header if name not in roles.values() and not is_about(name)]
+    own = roles.get("grade") == GRADE
+    others = [
+        name for k, name in enumerate(content.header)
+        if name not in roles.values() and not is_about(name) and (own or not _is_text(content, k))
+    ]  # fmt: skip
     if lacking(content):
         return False
     return not others if "grade" in roles else has(content.header, "query", "docid")
+
+
+def _is_text(content: Content, column: int) -> bool:
+    """Return whether most cells of a column are no numbers: it is no feature unless an option says so."""
+    cells = [row[column] for _, row in content.rows if column < len(row) and not is_unrated(row[column])]
+    return 2 * sum(isinstance(cell, str) and read_grade(cell) is None for cell in cells) > len(cells)
 
 
 def recognised(content: Content) -> Format | None:

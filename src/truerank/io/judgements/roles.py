@@ -19,7 +19,7 @@ DOCUMENT = (
 GRADE = (
     "rating", "grade", "relevance", "rel", "label", "judgment", "judgement", "escilabel", "relevancelabel",
     "relevancescore", "relevancegrade", "relevancerating", "relevancejudgment", "relevancejudgement", "judgmentscore",
-    "judgementscore", "gain", "humanrating", "expectedscore", "verdict", "y", "score", "value",
+    "judgementscore", "gain", "humanrating", "expectedscore", "verdict", "annotation", "y", "score", "value",
 )  # fmt: skip
 JUDGE = (
     "judge", "rater", "annotator", "assessor", "reviewer", "useremail", "user", "worker", "labeler", "labeller",
@@ -27,13 +27,23 @@ JUDGE = (
 )  # fmt: skip
 SCORE = ("score", "scores", "similarity", "sim", "modelscore", "retrievalscore")
 RANK = ("rank", "position", "pos", "ranking")
+LEVELS = (
+    {"irrelevant", "notrelevant", "nonrelevant", "bad", "poor", "terrible", "no", "offtopic", "useless", "none",
+     "wrong", "fail", "detrimental"},
+    {"fair", "partial", "partiallyrelevant", "somewhatrelevant", "marginallyrelevant", "marginal", "slightlyrelevant",
+     "related", "complement", "ok", "acceptable", "yes", "pass", "correct"},
+    {"good", "relevant", "substitute", "useful", "fairlyrelevant", "mostlyrelevant"},
+    {"excellent", "verygood", "highlyrelevant", "veryrelevant", "veryuseful", "exact"},
+    {"perfect", "perfectlyrelevant", "vital", "ideal", "essential"},
+)  # fmt: skip
+"""Words of the usual scales from the worst to the best, for proposals."""
 ROLES = {"query": QUERY, "text": TEXT, "document": DOCUMENT, "grade": GRADE, "judge": JUDGE}
 _THINGS = (
     r"(doc|document|chunk|passage|paragraph|source|file|page|path|url|note|article|paper|product|item|section|node)"
 )
 _LISTS = {
     "grade": re.compile(
-        r"(?!.*(answer|pattern|fact|keyword|contain|string|phrase|term|tool|strategy|behaviou?r|refus|decision|count"
+        r"(?!.*(answer|pattern|fact|theme|keyword|contain|string|phrase|term|tool|strategy|behaviou?r|refus|decision|count"
         r"|pagenum|not(?!e)|exclu|absent))(judge?ment|rating|relevan|doc(ument)?rating|expect(ed)?|groundtruth|positive|gold|qrel"
         r"|label|grade|references?context|correct|target|support|evidence|mustinclude|pos(doc|chunk|passage|id)).*|context|retrievalgts?"
     ),
@@ -48,6 +58,8 @@ _ONE = re.compile(
     rf"(expect(ed)?|gold(en)?|relevant|correct|groundtruth)(top)?((?!page){_THINGS}(id|name|path|url)?|[a-z]*id)"
 )
 """Keys of the only relevant document of a query."""
+_ANSWER = re.compile("(groundtruth|(expected|reference|gold|ideal)answer|reference|expectedoutput)")
+"""Keys of the answer to a question, next to which a document is the one that has the answer."""
 _OUTER = re.compile(r"^(input|answer|data|rows?|fields|_?source|metadata)\.|_(s|ss|i|l|f|d|t|txt|str)$", re.IGNORECASE)
 """What surrounds a name in records that were made flat (`Input.query`), and the types at the end of Solr's fields."""
 _LIKE = {
@@ -70,6 +82,15 @@ def plain(name: object) -> str:
     return re.sub(r"[\W_]", "", str(name).lower())
 
 
+def is_usual(word: str) -> bool:
+    """Return whether a word is one of the usual scales.
+
+    >>> is_usual("Not relevant"), is_usual("red")
+    (True, False)
+    """
+    return any(plain(word) in level for level in LEVELS)
+
+
 def is_ranked(key: str) -> bool:
     """Return whether the value of a key (in plain form) is the ranking of a system."""
     return bool(_RANKED.fullmatch(key))
@@ -89,9 +110,17 @@ def listed_alone(record: dict[str, Any]) -> dict[str, Any]:
 
     >>> listed_alone({"question": "what is a pod?", "expected_doc_id": "pods.md"})
     {'question': 'what is a pod?', 'expected_doc_id': ['pods.md']}
+    >>> listed_alone({"question": "what is a pod?", "ground_truth": "a group", "chunk_id": "pods-3"})
+    {'question': 'what is a pod?', 'ground_truth': 'a group', 'gold_chunk_id': ['pods-3']}
     """
+    roles = roles_of(record)
+    if not roles.keys() & {"query", "text"} or "grade" in roles:
+        return record
+    answered = any(_ANSWER.fullmatch(plain(name)) for name, own in record.items() if isinstance(own, str))
+    if answered and re.search("(doc|chunk|passage).*id$", plain(name := roles.get("document", ""))):
+        record = {f"gold_{key}" if key == name else key: own for key, own in record.items()}
     alone = [name for name, own in record.items() if not isinstance(own, dict | list) and _ONE.fullmatch(plain(name))]
-    if not alone or not (roles := roles_of(record)).keys() & {"query", "text"} or "grade" in roles:
+    if not alone:
         return record
     return record | {name: [] if record[name] in (None, "") else [record[name]] for name in alone}
 
@@ -114,6 +143,19 @@ def other_lists(names: Iterable[str], value: str = "grade") -> set[str]:
             break
     finest = [name for name in best if re.search("chunk|passage|paragraph|node", plain(name))]
     return {*lists} - {*(finest or best)}
+
+
+def lists_together(record: Mapping[str, Any]) -> list[str]:
+    """Return the keys of several lists of ids, all of which are read as relevant documents; [] if there is one.
+
+    >>> lists_together({"query": "tap?", "expected_rules": ["702"], "expected_cards": ["Bolt"]})
+    ['expected_rules', 'expected_cards']
+    """
+    lists = {name: own for name, own in record.items() if isinstance(own, list)}
+    same = other_lists(lists)
+    ids = [name for name, own in lists.items() if name not in same and any(isinstance(one, str | int) for one in own)]
+    found = [name for name in ids if lists_documents(plain(name))]
+    return found if len(found) > 1 and roles_of(record).keys() & {"query", "text"} else []
 
 
 def lists_of_other_kind(record: Mapping[str, Any], value: str = "grade") -> set[str]:

@@ -17,8 +17,8 @@ from truerank.core.types import PathLike
 from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_lines
-from truerank.io.judgements.ratings import ESCI, Ratings, Row, is_unrated, is_usual, read_grade
-from truerank.io.judgements.roles import few, has, plain, roles_of, usual
+from truerank.io.judgements.ratings import ESCI, Ratings, Row, is_unrated, read_grade
+from truerank.io.judgements.roles import few, has, is_usual, plain, roles_of, usual
 from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.tables import DOCUMENT, GRADE, QUERY, table_kind
 
