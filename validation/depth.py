@@ -76,7 +76,7 @@ def _by_query(name: str, values: np.ndarray, gaps: np.ndarray, replications: int
                 )
                 rows.append(average(where, "queries that are not reranked", shares))
             if len(lost) > 1:
-                rows.append(average(where, "mean loss on the other queries", lost, high=at_most)._replace(fewest=1))
+                rows.append(average(where, "mean loss on the other queries", lost, high=at_most)._replace(fewest=500))
     return rows
 
 

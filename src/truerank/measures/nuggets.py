@@ -57,7 +57,7 @@ def nugget_scores(answers: Iterable[Mapping[str, Any]] | PathLike) -> NuggetScor
     >>> found = nugget_scores([{"qid": "1", "nuggets": [{"importance": "vital", "assignment": "partial_support"},
     ...                                                 {"importance": "okay", "assignment": "support"}]}])
     >>> found.means
-    {'vital': 0.5, 'all': 0.75, 'strict_vital': 0.0, 'strict_all': 1.0}
+    {'vital': 0.5, 'all': 0.75, 'strict_vital': 0.0, 'strict_all': 0.5}
     """
     path: str | None = None
     lines: Iterable[Any]
