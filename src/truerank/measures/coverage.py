@@ -39,12 +39,12 @@ class Coverage:
     used: int
 
     def __str__(self) -> str:
+        whole = f"means over {'all ' * (self.qrels > 1)}{counted(self.qrels, 'topic')} of the qrels"
         if self.topics == "all":
             lacking = {name: self.qrels - count for name, count in self.runs.items() if count < self.qrels}
-            text = f"means over {'all ' * (self.qrels > 1)}{counted(self.qrels, 'topic')} of the qrels"
-            return f"{text}; topics that a run lacks count 0 ({_counts(lacking)})" if lacking else text
+            return f"{whole}; topics that a run lacks count 0 ({_counts(lacking)})" if lacking else whole
         if self.topics is None and self.used == self.qrels:
-            return f"means over {'all ' * (self.qrels > 1)}{counted(self.qrels, 'topic')} of the qrels"
+            return whole
         text = f"means over {self.used} of the {counted(self.qrels, 'topic')} of the qrels"
         if self.topics == "common":
             return f"{text}, those that all runs have ({_counts(self.runs)})"

@@ -199,11 +199,13 @@ def _records(value: Any) -> list[Any]:
 def _with_lists(content: Content) -> Content:
     """Return records in place of a table that lists the documents of a query in a cell, as in a|b or ["a", "b"]."""
     roles = roles_of(content.header)
-    grades = {k for k, name in enumerate(content.header) if _GRADES.search(plain(name))}
-    grades = {k for k in grades if not any(re.search(r"[][{|;,]", row[k]) for _, row in content.rows if row[k:])}
+    if "document" in roles or not {"query", "text"} & roles.keys():
+        return content
     lists = [k for k, name in enumerate(content.header) if any(lists_documents(plain(name), own) for own in _KINDS)]
+    grades = {k for k in lists if _GRADES.search(plain(content.header[k]))}
+    grades = {k for k in grades if not any(re.search(r"[][{|;,]", row[k]) for _, row in content.rows if row[k:])}
     lists = [k for k in lists if k not in grades]
-    if "document" in roles or not {"query", "text"} & roles.keys() or not lists:
+    if not lists:
         return content
     values = []
     for line, row in content.rows:
