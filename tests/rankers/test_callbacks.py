@@ -84,7 +84,7 @@ def test_a_callback_hears_every_round_and_stops_the_fit(ranker, sets):
     stopped = []
     ranker.fit(train, callbacks=lambda info: stopped.append(info) or info.round == 2)
     assert [info.round for info in stopped] == [1, 2]
-    assert getattr(ranker, "ranker_", ranker).status_ == "stopped: a callback asked for it"
+    assert getattr(ranker, "ranker_", ranker).status_ == "stopped by a callback"
     if isinstance(ranker, ObliviousBoosting):
         assert ranker.n_iter_ == 2
         two = ObliviousBoosting(n_estimators=2, depth=2).fit(train)

@@ -61,7 +61,7 @@ class SquaredError(PlainObjective):
 
 
 class QuerySquaredError(ByQuery):
-    """½ Σ (y - s - c)², c the mean of y - s in the query; the hessians, 1, bound its second derivatives."""
+    """½ Σ (y - s - c)², c the mean of y - s in the query; its hessians are 1, a bound of the second derivatives."""
 
     def add(self, block: Block) -> None:
         offsets = block.offsets[block.first : block.last + 1]
@@ -74,7 +74,7 @@ class QuerySquaredError(ByQuery):
 
 
 class PairwiseLogistic(ByQuery):
-    """Logistic loss of all pairs with different grades, in O(Σ n²)."""
+    """Logistic loss of all pairs with different grades; a call costs O(Σ n²) over queries of n documents."""
 
     def __init__(self, sigma: float = 1.0) -> None:
         self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
@@ -85,7 +85,7 @@ class PairwiseLogistic(ByQuery):
 
 
 class YetiRank(ByQuery):
-    """Pairs of neighbours in `permutations` random rankings; each rank multiplies the weight by `decay` in (0, 1]."""
+    """Loss of neighbouring pairs in `permutations` random rankings, weighted by `decay` ** rank, `decay` in (0, 1]."""
 
     by_place = True
 

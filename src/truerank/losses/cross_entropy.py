@@ -77,7 +77,7 @@ class CrossEntropy:
             weights -= learning_rate * (gradient + decay * weights)
 
     def hessian(self, weights: np.ndarray, max_rows: float = math.inf) -> np.ndarray:
-        """Return second derivatives of dense rows, those of the first `max_rows` rows scaled to all queries."""
+        """Return the second derivatives over the first `max_rows` dense rows, scaled to all queries."""
         counted = np.where(self.weight > 0, np.diff(self.offsets), 0)
         last = max(1, int(np.searchsorted(np.cumsum(counted), max_rows, side="right")))
         while last < len(counted) and not self.weight[:last].any():
@@ -118,7 +118,7 @@ class CrossEntropy:
 
 @kernel
 def _derivatives(scores, targets, offsets, weight, first, last):
-    """Replace scores by the derivatives `v (P_s - P_y)`, and return the loss, of the queries `first:last`."""
+    """Replace the scores of the queries `first:last` by the derivatives `v (P_s - P_y)`, and return their loss."""
     loss = 0.0
     for query in range(first, last):
         start, stop = offsets[query], offsets[query + 1]
@@ -138,7 +138,7 @@ def _derivatives(scores, targets, offsets, weight, first, last):
 
 @kernel
 def _descend(X, order, unit, weights, targets, offsets, weight, scores, learning_rate, decay):
-    """Step after each query that counts: `w ← w - learning_rate (gradient of the query + decay w)`."""
+    """Update w after each query that counts: `w ← w - learning_rate (gradient of the query + decay w)`."""
     for query in range(len(offsets) - 1):
         if weight[query] == 0.0:
             continue

@@ -56,7 +56,7 @@ class GradedPairs:
         self.reach = np.zeros((2, n), dtype=np.int64)
 
     def set_weight(self, query_weight: np.ndarray | None) -> None:
-        """Give each pair of a query this weight (m,); None for 1."""
+        """Set the weight (m,) of the pairs of each query; None is 1."""
         m = len(self.n_pairs)
         self.weight = np.ones(m) if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
         self.total_weight = float(np.sum(self.weight * self.n_pairs))
@@ -146,7 +146,7 @@ def sort_grades(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
 def weight_shares(
     weighting: str, n_pairs: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None
 ) -> tuple[np.ndarray, float]:
-    """Return what each query counts (m,) by "rows" or equally, and the total weight of the pairs.
+    """Return the share of each query (m,), by "rows" or equal, and the total weight of the pairs.
 
     `n_pairs` (m,) are the pairs of each query. A query's share of the total is divided by its pairs.
     """

@@ -55,7 +55,7 @@ class UnbiasedLambdaRank(LambdaRank):
         self._place: np.ndarray | None = None
 
     def read(self, data: RankingData) -> None:
-        """Read the rows' positions, 1 is first, and weights."""
+        """Read the positions of the rows, from 1, and their weights."""
         if data.position is not None:
             self.take_positions(data.position, data.row_weight)
         elif self.rows_as_shown:
@@ -63,12 +63,12 @@ class UnbiasedLambdaRank(LambdaRank):
             self.take_positions(places + 1, data.row_weight)
 
     def take_positions(self, position: np.ndarray, weight: np.ndarray | None) -> None:
-        """Use these positions (n,) and weights (n,) of the rows."""
+        """Set the positions (n,) and weights (n,) of the rows."""
         values = np.asarray(position, dtype=np.float64)
         wrong = values[(values < 1) | (values != np.floor(values))]
         if len(wrong):
             raise InvalidInputError(
-                f"position must hold integers >= 1 (1 was shown first), got {wrong[0]:g}", argument="position"
+                f"position must be integers >= 1 (position 1 is shown first), got {wrong[0]:g}", argument="position"
             )
         self._place = np.minimum(values, self.max_position).astype(np.int64) - 1
         n_positions = int(self._place.max(initial=0)) + 1
@@ -77,14 +77,14 @@ class UnbiasedLambdaRank(LambdaRank):
         self._sums: np.ndarray | None = None
 
     def propensities(self) -> dict[str, np.ndarray]:
-        """Return copies of both propensities by name."""
+        """Return copies of the click and the skip propensities by name."""
         return {
             "click_propensities": self.click_propensities.copy(),
             "skip_propensities": self.skip_propensities.copy(),
         }
 
     def reorder(self, rows: np.ndarray) -> None:
-        """Use this order of the rows from now on."""
+        """Put positions and weights into this order of the rows."""
         if self._place is not None:
             self._place, self._weight = self._place[rows], self._weight[rows]
 
@@ -105,7 +105,8 @@ class UnbiasedLambdaRank(LambdaRank):
                 remedies=[
                     Remedy("to fit", position=...),
                     Remedy(
-                        "where the rows of each query come as they were shown", objective_params={"rows_as_shown": True}
+                        "if the rows of each query are in the order of display",
+                        objective_params={"rows_as_shown": True},
                     ),
                 ],
             )

@@ -30,16 +30,16 @@ class BoostingObjective(Protocol):
     quadratic: bool
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Called before each tree with random numbers of its own; a loss that draws none ignores it."""
+        """Prepare the next tree; `rng` is for this tree alone, and a loss without random numbers ignores `rng`."""
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
-        """Score of every row before the first tree, from grades (n,) and row weights (n,)."""
+        """Return the score of every row before the first tree, from grades (n,) and row weights (n,)."""
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
-        """Gradients and hessians (n,), float64, of the rows grouped by query at `offsets` (m + 1,), unweighted.
+        """Return gradients and hessians (n,), float64, without row weights; queries start at `offsets` (m + 1,).
 
-        The gradients are those of a loss to be made small, the hessians its second derivatives by each score or an
-        upper bound of them, never negative.
+        Boosting minimises the loss of these gradients. A hessian is the loss's second derivative by the row's score,
+        or an upper bound of this derivative, and is never negative.
         """
 
 
@@ -49,7 +49,7 @@ class PlainObjective:
     quadratic = False
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Draw from `rng` for the next tree; most draw nothing."""
+        """Draw random numbers for the next tree from `rng`; most objectives draw none."""
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
         return 0.0
@@ -109,7 +109,7 @@ class ByQuery(PlainObjective):
         raise NotImplementedError
 
     def collect(self, answers: list[Any]) -> None:
-        """Receive what `add` returned for each block, in order."""
+        """Receive the return values of `add` for all blocks, in their order."""
 
 
 def checked(
@@ -140,7 +140,7 @@ def checked(
             )
     if (hessians[:1] if hessians.strides == (0,) else hessians).min(initial=0.0) < 0:
         raise InvalidInputError(
-            "the objective's hessians must not be negative; take an upper bound or 1", code="negative-hessians"
+            "the objective's hessians must not be negative; return an upper bound or 1", code="negative-hessians"
         )
     return gradients, hessians
 

@@ -69,7 +69,7 @@ class RampOracle:
         self.set_anchor(np.zeros(len(gains)))
 
     def set_anchor(self, scores: np.ndarray, n_jobs: int | None = None) -> None:
-        """Use the ranking by these scores (n,) as the anchor."""
+        """Set the anchor to the ranking by these scores (n,)."""
         self._anchor = self._weights_by_rank(scores, n_jobs)
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -33,8 +33,8 @@ class SwapCosts:
 
     `kind` is SUM, PRECISION, FIRST, CASCADE, or ASK (no closed form). `gains` (n,) are the gains of rows, or for ERR
     the probabilities of stopping, with the largest grade as its default `max_grade`. `weights` (longest query,) are
-    those of ranks, `limits` (m,) the ranks that count, `inverse` (m,) 1 / norm, 0 for a query in which nothing can
-    change.
+    the weights of ranks. `limits` (m,) is the number of ranks that count. `inverse` (m,) is 1 / norm, or 0 for a
+    query in which no swap changes the measure.
     """
 
     def __init__(self, measure: Measure, y: np.ndarray, offsets: np.ndarray) -> None:
@@ -67,7 +67,7 @@ class SwapCosts:
 
     @property
     def in_row_order(self) -> bool:
-        """Whether documents of equal scores are in row order, not in the order of their grades."""
+        """True if documents with equal scores keep the order of the rows, False if their grades order them."""
         return self._sign == 0.0
 
     def of_query(self, query: int, scores: np.ndarray) -> np.ndarray:
@@ -98,7 +98,7 @@ class SwapCosts:
 
 
 def first_changes(relevant: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """A function of the rank of the first hit, from relevance (0 or 1) and its value at each rank (n,)."""
+    """Write the changes of a measure that depends on the rank of the first hit, from its value at each rank (n,)."""
     changes = np.zeros((len(relevant), len(relevant)))
     hits = np.flatnonzero(relevant)
     if len(hits):
@@ -112,7 +112,7 @@ def first_changes(relevant: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 @kernel
 def precision_changes(relevant, limit, norm):
-    """AP, from relevance (0 or 1)."""
+    """Write the changes of AP, from relevance (0 or 1)."""
     n = relevant.size
     changes = np.zeros((n, n))
     count = np.zeros(n + 1)  # relevant documents among the first k
@@ -138,7 +138,7 @@ def precision_changes(relevant, limit, norm):
 
 @kernel
 def cascade_changes(stops, limit):
-    """ERR, from the probabilities (< 1) of stopping at each place."""
+    """Write the changes of ERR, from the probability (< 1) of stopping at each place."""
     n = stops.size
     changes = np.zeros((n, n))
     going = np.ones(n + 1)

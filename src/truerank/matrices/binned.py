@@ -82,7 +82,7 @@ class BinnedMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns, which are base functions, not binary features."""
+        """Numbers of rows and of columns; a column is a base function, not a binary feature."""
         return self.codes.shape[0], self.codes.shape[1]
 
     @property

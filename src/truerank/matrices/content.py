@@ -123,9 +123,9 @@ def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:
     """Return scales that bring columns of very different spread together, or None if that is not necessary.
 
     The `spread` (p,) of a dense column is its standard deviation within the queries, that of a sparse column the root
-    mean square of its entries. It is not necessary if the largest spread is between `LEAST_SPREAD` and `MOST_SPREAD`
-    and at most `MOST_RATIO` times any other except 0. Scales are powers of two, so that divisions are exact; 0 for
-    columns that are constant within every query.
+    mean square of its entries. Scales are not necessary if the largest spread is between `LEAST_SPREAD` and
+    `MOST_SPREAD` and at most `MOST_RATIO` times any other except 0. Scales are powers of two, so that divisions are
+    exact; 0 for columns that are constant within every query.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def _words(values: np.ndarray, rounded: bool) -> np.ndarray:
 
 @kernel
 def _finished(word):
-    """Return `hashed` of one word."""
+    """Return the hash of one word, as `hashed`."""
     word = (word ^ (word >> np.uint64(30))) * _FIRST_FACTOR
     word = (word ^ (word >> np.uint64(27))) * _SECOND_FACTOR
     return word ^ (word >> np.uint64(31))

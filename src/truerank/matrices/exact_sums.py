@@ -1,4 +1,4 @@
-"""Sums of floating-point numbers without rounding, which are the same for any order and partitioning.
+"""Exact sums of floating-point numbers, which are the same for any order and partitioning.
 
 A number is an integer of 53 bits times a power of two. Integers are added by exponent, in two halves with room for
 2^36 terms. One division at the end rounds.

@@ -81,9 +81,9 @@ class RowCopies:
 
     @property
     def places_a_copy(self) -> float:
-        """Places of one copy, at most 1."""
+        """The number of places of one copy, at most 1."""
         return self.places / self.total
 
     def rows_of(self, copies: int) -> float:
-        """Return the number of rows that some of the copies count as."""
+        """Return the number of rows that correspond to a number of copies."""
         return copies * self.rows / self.total

@@ -152,7 +152,7 @@ class LinearRows:
         return self._values.X, self._order, self._units()
 
     def _table(self, weights: np.ndarray) -> np.ndarray:
-        """Return what the kernels read of the learner's weights."""
+        """Return the table of the learner's weights that the kernels read."""
         if np.shape(weights) != (self.n_weights,):
             raise InvalidInputError(
                 f"there are {self.n_weights} features and the weights have shape {np.shape(weights)}",

@@ -77,7 +77,7 @@ def room_to_sort(size):
 def sort_descending(values, order, size, spare):
     """Merge sort of order[:size] in place; `spare` is `room_to_sort(size)` or more.
 
-    Cheap for a nearly sorted order: a sorted run is left alone, and a merge changes only the overlap of two runs.
+    The sort of a nearly sorted order is cheap: sorted runs stay, and a merge changes only the overlap of two runs.
     """
     width = RUN
     for lo in range(0, size, width):
@@ -132,7 +132,7 @@ def longest_query(offsets, first, last):
 
 @kernel
 def best_first(keys, order):
-    """Write the places of `keys` (n,), from the largest down, to `order`; equal ones in their order."""
+    """Write the positions of `keys` (n,) by descending key to `order`; equal keys keep their order."""
     n = keys.size
     for i in range(n):
         order[i] = i

@@ -62,7 +62,7 @@ class EarlyStopping:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there was no new best for `patience` rounds."""
+        """True if the last `patience` rounds had no new best value."""
         return self.patience is not None and len(self.values) - self.best_round >= self.patience
 
     @property

@@ -18,7 +18,7 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 
 def minimise(problem: Any, tol: float, max_iter: int, after: Callable[[np.ndarray, float], bool]) -> SolverResult:
-    """L-BFGS in preconditioned coordinates, and Newton steps after rounding has stopped its line search.
+    """Minimise by L-BFGS in preconditioned coordinates, and by Newton steps where rounding stops its line search.
 
     `problem` has the methods of `CrossEntropy`. `after(coef, objective)` is called after each iteration and ends the
     search by returning True. `gap` of the result is the norm of the gradient.
@@ -85,7 +85,7 @@ def minimise(problem: Any, tol: float, max_iter: int, after: Callable[[np.ndarra
 def descend(
     problem: Any, learning_rate: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
 ) -> SolverResult:
-    """The paper's algorithm 1: a step after each query, in their order; `after` gets NaN for the objective."""
+    """Run algorithm 1 of the ListNet paper: a step after each query, in order; `after` gets NaN for the objective."""
     p = problem.n_weights
     coef = np.zeros(p)
     status, n_iter = Status.ALL_ROUNDS, 0
@@ -104,7 +104,7 @@ def descend(
 
 
 def _inverse_diagonal(problem: Any) -> np.ndarray:
-    """Return a diagonal (p,) like `_inverse_factor`, from bounds of the curvature."""
+    """Return the diagonal (p,) of a preconditioner like `_inverse_factor`, from bounds of the curvature."""
     curvature = problem.curvature()
     return 1 / np.sqrt(np.maximum(curvature, 1e-10 * max(float(curvature.max(initial=0.0)), 1e-300)))
 

@@ -39,7 +39,7 @@ class PairSums:
         return self.rows.pair_spread(order, self.pairs.ranks, self.pairs.offsets, self.pairs.weight)
 
     def begin(self, w: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """Move to w; return the loss, its gradient (p,), and twice the number of violated pairs."""
+        """Set the weights to w; return the loss, its gradient (p,), and twice the number of violated pairs."""
         self._scores[:] = 0.0
         if np.any(w):
             self._write_scores(w, self._scores)
@@ -59,12 +59,12 @@ class PairSums:
         return sum(run_blocks(work, self._blocks, self.pairs.n_jobs), np.zeros(self.n_weights))
 
     def along(self, direction: np.ndarray) -> float:
-        """Choose a direction (p,); return the loss's derivative along it."""
+        """Set the direction (p,) of the line search; return the derivative of the loss along the direction."""
         self._write_scores(direction, self._values)
         return float(self._derivative @ self._values)
 
     def trial(self, t: float) -> tuple[float, float]:
-        """Return the loss, and its derivative along the direction, a step t away."""
+        """Return the loss and its derivative along the direction after a step of length t."""
         loss, self._trial = self.pairs.loss(self._scores + t * self._values, SQUARED_HINGE)
         return loss, float(self._trial @ self._values)
 
@@ -87,8 +87,8 @@ def minimise_pairs(
 ) -> SolverResult:
     """Minimise `½‖w‖² + C Σ weight max(0, 1 - w·(x_a - x_b))²` by Newton's method with conjugate gradients.
 
-    `sums` has the methods of `PairSums`. Stops at `½‖gradient‖² <= tol · objective`, whose left side bounds the
-    duality gap (see `RankSVM`).
+    `sums` has the methods of `PairSums`. The search stops at `½‖gradient‖² <= tol · objective`; the left side bounds
+    the duality gap (see `RankSVM`).
 
     The objective is once differentiable and piecewise quadratic; its generalised Hessian at w is `I + 2C Σ_violated
     weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by the diagonal over

@@ -150,7 +150,7 @@ def _differences(X, order, a, b, intercept, differences):
 
 @kernel
 def _dense_steps(X, order, a, b, goal, eta, weights, scalars, options, loss):
-    """`take_steps` on dense rows."""
+    """Take the steps of `take_steps` on dense rows."""
     differences = np.empty((_AHEAD, weights.shape[1]))
     v, r = weights[V], weights[R]
     for k in range(len(a)):
@@ -190,7 +190,7 @@ def _sparse_add(data, indices, start, stop, step, moved, weights):
 
 @kernel
 def _sparse_steps(data, indices, starts, a, b, goal, eta, weights, scalars, options, loss):
-    """`take_steps` on CSR rows with sorted column indices."""
+    """Take the steps of `take_steps` on CSR rows with sorted column indices."""
     p = weights.shape[1] - 1
     v = weights[V]
     for k in range(len(a)):

@@ -19,7 +19,7 @@ SAMPLINGS = ("rank", "row-norm-rank", "query-norm-rank", "combined-ranking")
 
 
 class Blocks:
-    """Ranges of rows, drawn by weight (B,).
+    """Ranges of rows that are drawn with probabilities in proportion to their weights (B,).
 
     A row of `ranges`, int64 (B, 4), holds start and size of the better rows, start and size of the worse ones.
     """
@@ -41,7 +41,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Sampler:
-    """An index to draw from."""
+    """An index of the pairs or rows that can be drawn."""
 
     rows: np.ndarray  # int64 (n,): rows by query and grade; the blocks of pairs are ranges of it
     pairs: Blocks
@@ -122,7 +122,7 @@ def _single_rows(n: int, offsets: np.ndarray, query_weight: np.ndarray | None) -
 
 @kernel
 def _draw_pairs(u, ends, guide, ranges, rows, a, b):
-    """Draw a block by the first random number of each row of u, and one of its pairs by the second."""
+    """Draw a block by the first random number of each row of u, and a pair of the block by the second."""
     last = len(ends) - 1
     for i in range(len(u)):
         at = u[i, 0] * ends[last]

@@ -15,27 +15,27 @@ class Status(Enum):
     CONVERGED = "converged: the certificate is within tol"
     MAX_ITERATIONS = "stopped at max_iter before the certificate reached tol; raise max_iter or tol"
     NO_PROGRESS = "stopped because floating point allows no further progress; raise tol"
-    NOTHING_TO_LEARN = "no query offers a choice (one grade, or one document, everywhere); the weights are zero"
+    NOTHING_TO_LEARN = "no query offers a choice, since none has documents of different grades; the weights are zero"
     VALIDATION = "stopped early: the validation measure has not improved for `patience` rounds; the best round is kept"
     TRAINING_FLAT = "stopped: the training measure has not improved for `patience` rounds; the best round is kept"
     NO_WEAK_RANKER = "stopped: no weak ranker is better than chance on the weighted queries"
     ALL_FEATURES = "stopped: every feature was chosen once; set repeat=True for more rounds"
     PERFECT = "stopped: every query is ranked perfectly; the last weight was capped"
     DIVERGED = (
-        "stopped: training diverges, the objective is worse than it was; the best trees so far are kept. Lower "
-        "learning_rate, raise alpha, or take another solution of the leaves"
+        "stopped: training diverges, because the objective rises; the best trees so far are kept. Lower "
+        "learning_rate, raise alpha, or choose another solution of the leaves"
     )
-    CALLBACK = "stopped: a callback asked for it"
+    CALLBACK = "stopped by a callback"
     ALL_ROUNDS = "completed all rounds"
 
 
 NEEDS_ACTION = (Status.MAX_ITERATIONS, Status.NO_PROGRESS, Status.DIVERGED)
-"""Reasons that cause a warning of the ranker."""
+"""Statuses for which a ranker warns."""
 
 
 @dataclass(frozen=True)
 class SolverResult:
-    """Result of a solver."""
+    """The result of a solver: weights, status, objective and its gap."""
 
     coef: np.ndarray  # float64 (p,)
     status: Status

@@ -24,7 +24,7 @@ _LARGEST = 1e100  # of grades and weights, so that squares of their sums are fin
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings of the loop, checked."""
+    """The checked settings of the boosting loop."""
 
     n_estimators: int
     learning_rates: np.ndarray  # (n_estimators,)
@@ -66,7 +66,7 @@ class BoostedRows(Protocol):
         """Compute gradients and hessians at the current scores, for tree t."""
 
     def sizes(self) -> GradientSizes:
-        """Return the magnitudes of the last derivatives; before `derive`, of those before a continued model's trees."""
+        """Return the magnitudes of the last derivatives; before `derive`, those at the start of a continued model."""
 
     def change(self) -> float:
         """Return the change of the training objective since the start, from these derivatives (see `Watchman`)."""
@@ -88,7 +88,7 @@ class Watched(Protocol):
 
 
 class Watchman:
-    """Decides from gradients and hessians alone whether training diverges.
+    """A test of divergence that needs gradients and hessians only.
 
     With u = scores - start, `Σ g u - ½ Σ h u²` is the exact change of a quadratic objective, and an approximation for
     others. A quadratic objective diverges if it rises above its minimum by a quarter of its first value. The limit for
@@ -101,7 +101,7 @@ class Watchman:
         self.quadratic, self.scale, self.least = quadratic, 0.0, 0.0
 
     def begin(self, sizes: GradientSizes) -> None:
-        """Read the derivatives at the start, where the objective is at most about (Σ|g|)² / 2Σh."""
+        """Read the derivatives at the start; the objective is at most about (Σ|g|)² / 2Σh there."""
         size, total = exact_total(sizes.gradients), exact_total(sizes.hessians)
         self.scale = 0.5 * (size * size) / total if total > 0 else 0.0  # infinite, not an error, beyond all floats
 
@@ -212,9 +212,9 @@ def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int |
             unlearned = sum(not tree[-1].any() for tree in progress.trees)
             if (plan.replace or plan.subsample < 1.0) and unlearned:
                 raise InvalidInputError(
-                    f"{unlearned} of the first {len(progress.trees)} trees saw a sample that teaches nothing, such as "
-                    f"rows of weight 0 alone, and no other lowered the objective: raise subsample (it is "
-                    f"{plan.subsample:g}), or leave rows of weight 0 out"
+                    f"{unlearned} of the first {len(progress.trees)} trees saw a sample without information (such as "
+                    f"only rows of weight 0), and no other tree lowered the objective: raise subsample (it is "
+                    f"{plan.subsample:g}), or remove the rows of weight 0"
                 )
             raise InvalidInputError(
                 f"training diverges. Lower learning_rate (it is {plan.learning_rates[0]:g}) or raise alpha (it is "
