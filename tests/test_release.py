@@ -114,6 +114,7 @@ def test_the_tasks_for_agents_end_as_stated(tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         assert main(shlex.split(command)[1:]) == code, (number, command, capsys.readouterr().err)
         printed = json.loads(capsys.readouterr().out)
+        assert list(printed)[:2] == ["schema", "version"]
         for field in fields:
             assert member(printed, field) is not None, (number, field)
     assert "model-ltr.json" in os.listdir()

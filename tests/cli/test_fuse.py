@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import truerank
 from support.made_up_runs import planted
 from truerank import fuse, read_run
 from truerank.cli import fuse as cli_fuse
@@ -70,7 +71,8 @@ def test_by_rule(folder, capsys):
     assert main([*words, "-o", str(folder / "y.run")]) == 0
     expected = fuse([read_run(name) for name in names], "rrf")
     assert json.loads(capsys.readouterr().out) == {
-        "output": str(folder / "y.run"), "topics": expected.n_queries, "documents": expected.n_rows, "remarks": [],
+        "schema": "fuse/1", "version": truerank.__version__, "output": str(folder / "y.run"),
+        "topics": expected.n_queries, "documents": expected.n_rows, "remarks": [],
     }  # fmt: skip
     assert main(words) == 2
     assert "name the file that is written with -o" in capsys.readouterr().err

@@ -123,7 +123,7 @@ def test_letor_fold_folders_are_found(files, tmp_path, capsys):
 
 def test_rankers_lists_what_can_be_trained(capsys):
     assert main(["train", "--list", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
+    listed = json.loads(capsys.readouterr().out)["rankers"]
     assert listed["adarank"]["class"] == "AdaRank"
     assert "n_estimators" in listed["adarank"]["params"]
     assert main(["train", "--list", "adarank"]) == 0

@@ -84,7 +84,7 @@ def run(args: Arguments) -> int:
         if args.data is not None:
             _classify(args, args.data, model, report)
     if args.json:
-        common.print_json(report)
+        common.print_report(args, report)
     return 0
 
 

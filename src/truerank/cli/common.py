@@ -25,10 +25,11 @@ from truerank.core.names import resolve
 from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
-from truerank.core.printing import print_json as print_json
+from truerank.core.printing import print_json
 from truerank.core.printing import printable as printable
 from truerank.core.printing import progress as progress
 from truerank.core.printing import table as table
+from truerank.core.results import headed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -306,12 +307,13 @@ def worded(text: Any, wording: Wording) -> str:
 
 
 def print_report(args: options.Options, report: Any) -> None:
-    """Print the report as JSON, with the remarks on what was read after its own."""
+    """Print the report as JSON, with its kind and version before it, and the remarks on what was read after its own."""
     if "remarks" in args.collected:
         found = args.collected["remarks"]
         own = [one for one in report.get("remarks", ()) if one not in found]
         report = report | {"remarks": [*own, *found]}
-    print_json(report)
+    words = [args.command, *filter(None, [getattr(args, "action", None)])]
+    print_json(headed("-".join(" ".join(words).split()), report))
 
 
 def with_remarks(args: options.Ratings, path: str, qrels: Qrels) -> Qrels:

@@ -86,7 +86,7 @@ def run(args: Arguments) -> int:
     more |= {} if methods is None else {"methods": methods}
     record(args, found.to_dict() | more)
     if args.json:
-        common.print_json(found.to_dict() | more)
+        common.print_report(args, found.to_dict() | more)
         return 0
     seen, coverage = experiment.training, experiment.coverage
     if args.format in ("latex", "markdown", "csv"):

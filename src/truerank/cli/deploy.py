@@ -161,7 +161,7 @@ def _verify(args: Arguments, asked: dict[str, Any], model: Any, times: float = 1
         for name, ranking in own.rankings.items():
             truerank.write_run(ranking, os.path.join(args.runs, f"{name}.run"))
     if args.json:
-        common.print_json(own.to_dict())
+        common.print_report(args, own.to_dict())
     else:
         common.note(
             f"{own.orders_equal} of {own.queries} queries in the model's order, {own.documents} documents"

@@ -137,7 +137,7 @@ def _show(files: list[dict[str, Any]], findings: list[Any], args: Arguments) -> 
     levels = sorted({grade for file in files for grade in file["grades"]}, key=float)
     findings = in_order(findings)
     if args.json:
-        common.print_json({
+        common.print_report(args, {
             "rows": sum(file["rows"] for file in files),
             "queries": sum(file["queries"] for file in files),
             "grades": {grade: sum(file["grades"].get(grade, 0) for file in files) for grade in levels},

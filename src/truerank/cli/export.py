@@ -69,7 +69,7 @@ def run(args: Arguments) -> int:
     request = search_request(content, args.to, args.name)
     size = None if request is None else len(json.dumps(request))
     if args.json:
-        common.print_json(own.to_dict() | {"request_bytes": size})
+        common.print_report(args, own.to_dict() | {"request_bytes": size})
         return 0
     common.note(str(own))
     common.note(f"written to {args.output} (sha256 {own.export_hash[:16]}, {len(content) / 1000:.1f} kB)")

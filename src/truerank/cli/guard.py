@@ -68,6 +68,7 @@ def guarded(
     from truerank.core.errors import TruerankError
     from truerank.core.interrupts import Interruptible
     from truerank.core.printing import note, print_json
+    from truerank.core.results import headed
     from truerank.core.rounds import shown_progress
 
     name = f"truerank {command}"
@@ -78,7 +79,7 @@ def guarded(
             fields = error.fields() if isinstance(error, TruerankError) else {}
             found = getattr(error, "details", {}) | fields | {"error": text, "exit_code": exit_code}
             with suppress(OSError, AttributeError, ValueError):  # nobody reads standard output
-                print_json(found)
+                print_json(headed("error", found))
                 sys.stdout.flush()
         return exit_code
 

@@ -52,7 +52,7 @@ def run(args: Arguments) -> int:
     if experiment.training is not None:
         common.note(experiment.training.text)
     if args.json:
-        common.print_json(evidence.to_dict())
+        common.print_report(args, evidence.to_dict())
         return 0
     if args.format == "markdown":
         text = evidence.to_markdown()

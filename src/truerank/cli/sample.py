@@ -53,7 +53,7 @@ def run(args: Arguments) -> int:
                 with open(Path(made) / name, "rb") as source, atomic_write(out / name, "wb") as stream:
                     shutil.copyfileobj(source, stream)
     if args.json:
-        common.print_json({"out": str(out), "files": written})
+        common.print_report(args, {"out": str(out), "files": written})
         return 0
     print(common.table([[str(out / name), what] for name, what in written.items()], ["file", "what it holds"]))
     if find_spec("pyarrow") is None:

@@ -39,7 +39,7 @@ class Arguments(options.Learning, options.Clustered, options.Json):
 def run(args: Arguments) -> int:
     """Read, fit, save; a summary goes to stderr, or with --json to stdout."""
     if args.listed is not None:
-        return _list(args.listed, args.json)
+        return _list(args, args.listed)
     if args.train is None or args.model is None:
         raise common.UsageError("name the training data and the model's file: truerank train TRAIN --model model.json")
     start = time.process_time()
@@ -122,13 +122,13 @@ def _with_teacher(path: str, data: Any, ranker: Any) -> Any:
     return with_teacher(data, read_stated(path, data))
 
 
-def _list(name: str, as_json: bool) -> int:
+def _list(args: Arguments, name: str) -> int:
     """List every ranker, or describe one."""
     names = list(RANKERS) if name == "" else [name]
     classes = {one: ranker_options.ranker_class(one) for one in names}
     described = {one: _describe(cls) for one, cls in classes.items()}
-    if as_json:
-        common.print_json(described)
+    if args.json:
+        common.print_report(args, {"rankers": described})
     elif name:
         print(f"{name}: truerank.{classes[name].__name__}\n\n{inspect.getdoc(classes[name])}")
     else:

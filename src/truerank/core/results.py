@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from truerank.core.errors import InvalidInputError
@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from truerank.core.charts import Chart
 
 SCHEMA = 1  # version of the JSON of all results
+
+
+def headed(kind: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of a result: `schema` ("comparison/1"), `version` of truerank, and the figures.
+
+    Figures that are the JSON of a result themselves keep its `schema`.
+    """
+    from truerank import __version__
+
+    return {"schema": f"{kind}/{SCHEMA}", "version": __version__, **figures}
 
 
 class Result:
@@ -50,12 +60,9 @@ class Result:
 
         The entries `schema` ("comparison/1") and `version` (of truerank) say how to read the others.
         """
-        from truerank import __version__
-
         facts = {} if self.experiment is None else self.experiment.facts()
         remarks = {"remarks": [one.to_dict() for one in self.remarks]}
-        found = {"schema": f"{self.KIND}/{SCHEMA}", "version": __version__} | self._figures() | facts | remarks
-        return dict(plain(found))
+        return dict(plain(headed(self.KIND, self._figures() | facts | remarks)))
 
     def to_markdown(self) -> str:
         """Return the figures as a Markdown table."""
