@@ -95,18 +95,44 @@ def every_theta(family, x, weight=None, points=10):
 
 
 def constrained(family, x, smallest, points=8):
-    """The log likelihood at the best of all scores and `points` places a gap, scales searched above `smallest`."""
+    """The log likelihood at the best of all scores and `points` places a gap, scales searched above `smallest`.
+
+    The scales are searched on a grid of their logarithms, which is narrowed around its best point ten times.
+    """
     weight = np.ones(len(x))
     distinct = np.unique(x)
     places = np.concatenate([np.linspace(a, b, points) for a, b in zip(distinct[:-1], distinct[1:])])
     low, high = np.log(smallest), np.log(10 * np.ptp(x) + smallest)
     best = -np.inf
     for theta in np.unique(places):
-
-        def loss(p, theta=theta):
-            return -log_likelihood(family, x, weight, theta, *np.exp(p))
-
-        for start in ((low, low), (low, high - 3), (high - 3, low), (high - 3, high - 3)):
-            found = minimize(loss, np.array(start), method="L-BFGS-B", bounds=[(low, high)] * 2)
-            best = max(best, -float(found.fun))
+        below = x <= theta
+        first, last = (low, low), (high, high)
+        for _ in range(10):
+            grid = [np.linspace(max(a, low), min(b, high), 41) for a, b in zip(first, last)]
+            left, right = np.meshgrid(*(np.exp(logs) for logs in grid), indexing="ij")
+            # The terms of `log_likelihood` for all pairs of scales: the sum over the scores on each side.
+            values = sum(
+                log_likelihood_of_side(family, x[side], theta, left, right) for side in (below, ~below) if side.any()
+            )
+            at = np.unravel_index(np.argmax(values), values.shape)
+            centre = [logs[k] for logs, k in zip(grid, at)]
+            width = [2 * (logs[1] - logs[0]) for logs in grid]
+            first = [c - w for c, w in zip(centre, width)]
+            last = [c + w for c, w in zip(centre, width)]
+        best = max(best, log_likelihood(family, x, weight, theta, *np.exp(centre)))
     return best
+
+
+def log_likelihood_of_side(family, x, theta, left, right):
+    """`log_likelihood` of scores that all lie on one side of θ, for arrays of scales."""
+    total = np.zeros(left.shape)
+    for score in x:
+        d = score - theta
+        scale = left if d <= 0 else right
+        if family == "laplace":
+            total += -np.log(left + right) - abs(d) / scale
+        elif family == "gaussian":
+            total += -np.log(np.sqrt(np.pi / 2) * (left + right)) - d * d / (2 * scale**2)
+        else:
+            total += -np.log(left + np.sqrt(np.pi / 2) * right) - (-d / left if d <= 0 else d * d / (2 * right**2))
+    return total
