@@ -108,6 +108,26 @@ def test_the_command_prints_the_same(collection, tmp_path, capsys):
     assert main(["judge", "leaderboard", *files]) == 2
 
 
+def test_labels_in_words_have_the_numbers_that_are_given(collection, tmp_path, capsys):
+    human, judges, runs = collection
+    write_qrels(as_qrels(human), tmp_path / "human.qrels")
+    for name in ("s0", "s2", "s4"):
+        write_run(as_run(runs[name], name), tmp_path / f"{name}.run")
+    words, lines = ["bad", "fair", "good", "perfect"], []
+    for topic, own in judges["good"].items():
+        lines += [f"{topic} 0 {document} {words[grade]}\n" for document, grade in own.items()]
+    (tmp_path / "words.txt").write_text("".join(lines))
+    ranked = [str(tmp_path / f"{name}.run") for name in ("s0", "s2", "s4")]
+    given = ["--qrels", str(tmp_path / "human.qrels"), "--judges", str(tmp_path / "words.txt"), "--runs", *ranked]
+    command = ["judge", "leaderboard", *given]
+    assert main(command) == 1
+    capsys.readouterr()
+    assert main([*command, "--json", "--grades", "bad=0", "fair=1", "good=2", "perfect=3"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    chosen = {name: runs[name] for name in ("s0", "s2", "s4")}
+    assert found == leaderboard(human, {"words": judges["good"]}, chosen).to_dict()
+
+
 def test_means_that_differ_by_rounding_are_tied():
     runs = {name: {t: {d: -float(k) for k, d in enumerate(order)} for t in "123"}
             for name, order in {"a": "xyz", "b": "yxz", "c": "zyx"}.items()}  # fmt: skip

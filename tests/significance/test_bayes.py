@@ -105,6 +105,10 @@ def test_few_equal_differences_decide_nothing():
     assert compare_values({"old": np.zeros(6), "new": np.ones(6)}).practical(0.01).pairs[0].verdict == "better"
 
 
+def test_no_pair_has_no_posterior():
+    assert all(len(own) == 0 for own in cautious(np.zeros((5, 0)), 0.01, 0.1))
+
+
 def test_queries_without_a_value_are_not_counted(values):
     missing = {name: np.r_[own, np.full(40, np.nan)] for name, own in values.items()}
     found = compare_values(missing, measure="AP").practical(0.01)

@@ -98,7 +98,7 @@ def _leaderboard(args: Arguments, files: list[str]) -> int:
     given = common.given(args, "measure", "topics") | {"convention": args.convention or "trec"}
     found = truerank.leaderboard(
         human,
-        [common.judgements_of(args, path) for path in common.run_paths(args.judges)],
+        _labels(args, args.judges),
         common.read_runs(args, files),
         random_state=args.seed or 0,
         **given,
@@ -113,7 +113,7 @@ def _plan(args: Arguments, files: list[str]) -> int:
         raise common.UsageError("--judges helps to plan once people have judged: add --plan with an earlier round")
     given = common.given(args, "measure", "budget", "uniform", "scale")
     plan = truerank.plan_judgements(
-        common.read_runs(args, files), judges=args.judges or (),
+        common.read_runs(args, files), judges=_labels(args, args.judges),
         human=None if args.plan is None else truerank.read_plan(args.plan),
         pairs=None if args.all_values else [(a, b) for a, b in args.pair] if args.pair else "all",
         random_state=args.seed or 0, topics=args.topics, totals=_totals(args.totals),
@@ -168,7 +168,10 @@ def _meanings(path: str) -> dict[int, str]:
     return found
 
 
-def planned(args: options.Ratings, files: list[str], plan: str | None, topics: str | None, **more: Any) -> Any:
+def planned(
+    args: options.Ratings, files: list[str], plan: str | None, topics: str | None, judges: list[str] | None = None,
+    **more: Any,
+) -> Any:  # fmt: skip
     """Return the estimates of runs from `--plan`."""
     if plan is None:
         raise common.UsageError(
@@ -177,8 +180,17 @@ def planned(args: options.Ratings, files: list[str], plan: str | None, topics: s
         )
     more = {name: value for name, value in more.items() if value is not None}
     return truerank.estimate(
-        common.read_runs(args, files), plan=plan, topics=topics, convention=args.convention or "trec", **more
-    )
+        common.read_runs(args, files), plan=plan, judges=_labels(args, judges), topics=topics,
+        convention=args.convention or "trec", **more,
+    )  # fmt: skip
+
+
+def _labels(args: options.Ratings, judges: list[str] | None) -> dict[str, Any]:
+    """Return the labels of model judges by name; `--grades` also gives the numbers of their words."""
+    from truerank.judging.predictions import judges_by_name
+
+    paths = judges_by_name(list(common.run_paths(judges or ())))
+    return {name: common.judgements_of(args, path) for name, path in paths.items()}
 
 
 def from_plan(args: options.Compared, plan: str, judges: list[str] | None, measures: list[str]) -> Any:

@@ -284,7 +284,7 @@ def moments(d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mean = rows.sum(axis=1) / topics
     centred = np.where(there, rows - mean[:, None], 0.0)
     deviation = np.sqrt((centred**2).sum(axis=1) / np.maximum(topics - 1, 1))
-    return topics, mean, np.where(deviation <= TIED * np.abs(rows).max(axis=1), 0.0, deviation)
+    return topics, mean, np.where(deviation <= TIED * np.abs(rows).max(axis=1, initial=0.0), 0.0, deviation)
 
 
 def _agreeing(

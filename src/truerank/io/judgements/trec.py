@@ -21,8 +21,9 @@ _COMMENT = re.compile(r"docid\s*=\s*(?P<named>\S+)|(?P<id>[^\t;]*?)\t(?P<text>.+
 
 
 def _is_trec(content: Content) -> bool:
+    """Whether the first line has four words, of which the grade or, with grades in words, the iteration is a number."""
     words = next(content.lines(), (0, []))[1] if content.kind == "text" else []
-    return len(words) == 4 and bool(NUMBER.fullmatch(words[3].encode()))
+    return len(words) == 4 and any(NUMBER.fullmatch(word.encode()) for word in (words[3], words[1].removeprefix("Q")))
 
 
 def _trec_rows(content: Content) -> Iterator[Row]:
