@@ -200,7 +200,7 @@ def careless(tmp_path, monkeypatch):
     ("words", "code", "said"),
     [
         ("compare --qrels qrels a.run other.run", 1, "run 'other' has no topic of the qrels"),
-        ("import own.json -o m.json", 1, "a model of truerank itself"),
+        ("import own.json -o m.json", 1, "the file is a model of truerank"),
         ("text links edges --index index --queries q.jsonl -o runs", 1, "no link is between documents of index"),
         ("text links edges --index index --queries q.jsonl -o runs --depth 0", 2, "--depth: must be a whole number"),
         ("text links edges --index index --queries q.jsonl -o file", 2, "file is a file"),

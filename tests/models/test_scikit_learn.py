@@ -125,7 +125,7 @@ def test_functions_have_no_form():
         ({"scale_": {"$array": "float64", "shape": [3], "values": [1.0, 1.0, 1.0]}}, "p = 4"),
         ({"scale_": {"$array": "float64", "shape": [4], "values": [1.0, 0.0, 1.0, "nan"]}}, "finite"),
         ({"scale_": {"$array": "float64", "shape": [4], "values": [1.0, 0.0, 1.0, 1.0]}}, "row of zeros|plain numbers"),
-        ({"transform": "x"}, "unknown fitted attribute"),
+        ({"transform": "x"}, "unknown attribute"),
         ({"n_features_in_": 1e9}, "n_features_in_"),
     ],
 )

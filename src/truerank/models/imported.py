@@ -1,4 +1,4 @@
-"""A ranker that another tool trained."""
+"""ImportedRanker: a ranker that another tool trained."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ImportedRanker(Ranker):
     status_ : str
         The tool, what is known of differences, and the rule for missing values.
     form_ : ModelForm
-        All of these together.
+        The model that the other attributes define.
     """
 
     model_attributes: ClassVar[dict[str, str]] = {
@@ -130,8 +130,8 @@ class ImportedRanker(Ranker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         raise InvalidInputError(
-            "an imported model was trained by another tool and cannot be trained here; train a model with "
-            "`truerank train`, and compare it with `truerank compare`",
+            "an imported model was trained by another tool and cannot be trained here. Train a model with "
+            "`truerank train`, and compare both with `truerank compare`.",
             code="not-trainable",
         )
 
@@ -150,14 +150,14 @@ class ImportedRanker(Ranker):
         other = next((int(k) for k in self._listed() if lists and int(k) not in lists), None)
         if other is not None:
             raise InvalidInputError(
-                f"column {X.columns[other]!r} has no categories, and it had some in the training data of the model: "
-                f"frame.astype({{{X.columns[other]!r}: 'category'}})",
+                f"column {X.columns[other]!r} has no categories, as it had in the training data of the model. Pass "
+                f"frame.astype({{{X.columns[other]!r}: 'category'}}).",
                 code="no-categories",
             )
         return np.column_stack([self._numbers_of(k, X[name]) for k, name in enumerate(X.columns)])
 
     def _numbers_of(self, k: int, column: Any) -> np.ndarray:
-        """Return the values of a data frame's column as the form's numbers."""
+        """Return a data frame's column as the numbers that the model's questions ask about."""
         listed, name = self._listed().get(str(k)), column.name
         if listed is None:
             try:
@@ -210,7 +210,7 @@ class ImportedRanker(Ranker):
         return {self.feature_names_[int(k)]: listed for k, listed in self._listed().items() if _are_texts(listed)}
 
     def _check_order(self, names: Any) -> None:
-        """Raise if the columns have the model's names in another order; many tools only number their columns."""
+        """Raise an error if the columns have the model's names in another order, since many tools only number them."""
         own = list(self.feature_names_)
         given = own if names is None else [str(name) for name in names]
         if given != own and set(given) == set(own):
@@ -274,7 +274,7 @@ class ImportedRanker(Ranker):
         super().check_model()
         body, parts = _BODIES[self.kind_], self.parts_
         if set(parts) != {one.name for one in fields(body)}:
-            raise ModelFileError("ImportedRanker: kind_ and parts_ do not fit together")
+            raise ModelFileError(f"ImportedRanker: parts_ must hold the arrays of kind_, got {sorted(map(str, parts))}")
         for key, listed in self._listed().items():
             if len(set(map(type, listed))) > 1 or key not in map(str, range(self.n_features_in_)):
                 raise ModelFileError("ImportedRanker: categories_ must be lists of texts or of numbers, by column")

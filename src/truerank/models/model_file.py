@@ -44,6 +44,7 @@ from truerank.models import registry, scikit_learn
 FORMAT = "truerank-model"
 VERSION = 1
 _DTYPES = {"float64", "float32", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool"}
+_NOT_FINITE = ("nan", "inf", "-inf")
 _MAX_VALUES = 2**40
 _MOST_TRIED = 1_000_000  # columns up to which a loaded model is tried on rows of plain numbers
 
@@ -68,13 +69,13 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def model_text(model: Any) -> str:
-    """Return what `save_model` writes; raises as it does."""
+    """Return the text that `save_model` writes, or raise its errors."""
     from truerank import __version__
 
     content = encode(model)
     if fields_of(type(model)) and not content["fitted"]:
         raise InvalidInputError(
-            f"this {type(model).__name__} is not fitted; call fit before save_model", code="not-fitted"
+            f"this {type(model).__name__} is not fitted. Call fit before save_model.", code="not-fitted"
         )
     document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": content}
     if getattr(model, "reading_", None):
@@ -83,7 +84,7 @@ def model_text(model: Any) -> str:
     return to_json(document) + "\n"
 
 
-_IMPORT = "convert it with `truerank import`, or import_model in Python"
+_IMPORT = "Convert it with `truerank import`, in Python import_model."
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -101,32 +102,26 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         document = {"tree_info": []} if text.startswith("tree\n") else from_json(text)  # LightGBM's text, or JSON
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or a number of thousands of digits
         raise ModelFileError(
-            f"not a model file (no valid JSON: {error}); save one with save_model", name, code="not-json"
+            f"not a model file (no valid JSON: {error}). Save the model with save_model.", name, code="not-json"
         ) from error
     for key, library in (("learner", "XGBoost"), ("oblivious_trees", "CatBoost"), ("tree_info", "LightGBM")):
         if isinstance(document, dict) and key in document:
-            raise ModelFileError(f"a model of {library}; {_IMPORT}", name, code="foreign")
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(
-            f'not a truerank model: expected a JSON object with "format": "{FORMAT}"', name, code="format"
-        )
-    version = document.get("version")
-    if type(version) is not int or version < 1:
-        raise ModelFileError(
-            f"the model's version must be an integer >= 1, got {_quoted(version)}", name, code="version"
-        )
-    if version > VERSION:
-        raise ModelFileError(
-            f"the model has version {_quoted(version)}, this truerank reads up to {VERSION}; upgrade truerank",
-            name,
-            code="newer",
-        )
-    content = document.get("model")
+            raise ModelFileError(f"the file is a model of {library}. {_IMPORT}", name, code="foreign")
     try:
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise ModelFileError(
+                f'not a truerank model: expected a JSON object with "format": "{FORMAT}"', code="format"
+            )
+        version, content = document.get("version"), document.get("model")
+        _require(type(version) is int and version >= 1, '"version" with an integer >= 1', version, "version")
+        if version > VERSION:
+            raise ModelFileError(
+                f"the model has version {_quoted(version)}, and this truerank reads versions up to {VERSION}. Upgrade "
+                "truerank.",
+                code="newer",
+            )
         model = decode(content, fitted=True)
-        if not isinstance(content, dict) or "$class" not in content:
-            received = "an object without it" if isinstance(content, dict) else _quoted(content)
-            raise ModelFileError(f'"model" must be an object with "$class", got {received}')
+        _require(isinstance(content, dict) and "$class" in content, '"model" with an object that has "$class"', content)
         _try(model)
         if document.get("reading") is not None:
             model.reading_ = _checked_reading(document["reading"])
@@ -142,18 +137,16 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 def _checked_reading(reading: Any) -> dict[str, str]:
     """Return how the command line read the training data: columns by role, missing values, and grades in words."""
-    known = {"query", "grade", "document", "missing", "grades"}
-    if not isinstance(reading, dict) or not all(
-        key in known and isinstance(text, str) for key, text in reading.items()
-    ):
-        raise ModelFileError(f'"reading" must name columns by {", ".join(sorted(known))}, got {_quoted(reading)}')
-    if reading.get("missing", "nan") not in ("nan", "error", "zero"):
-        raise ModelFileError(f'"missing" must be "nan", "error" or "zero", got {_quoted(reading["missing"])}')
-    return reading
+    known = ("document", "grade", "grades", "missing", "query")
+    own = isinstance(reading, dict) and all(key in known and isinstance(text, str) for key, text in reading.items())
+    _require(own, f'"reading" with names of columns by {", ".join(known)}', reading)
+    missing = reading.get("missing", "nan")
+    _require(missing in ("nan", "error", "zero"), '"missing" with "nan", "error" or "zero"', missing)
+    return dict(reading)
 
 
 def _try(model: Scorer) -> None:
-    """Raise if a ranker cannot score rows of plain numbers because its attributes do not fit together."""
+    """Raise an error if the attributes of a ranker do not fit together, so that it cannot score plain numbers."""
     if (base := sys.modules.get("truerank.rankers.base")) is None:
         return  # none of the decoded objects is a ranker
     from truerank.rankers.accepted_data import any_category
@@ -190,10 +183,16 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
     except Exception as error:
         text = " ".join(str(error).split())[:200]
         raise ModelFileError(
-            f"{name}: the attributes do not fit together ({type(error).__name__}: {text}); the file is damaged or "
-            "was edited, save the model again",
+            f"{name}: the attributes do not fit together ({type(error).__name__}: {text}). The file is damaged or "
+            "was edited: save the model again.",
             code="attributes",
         ) from error
+
+
+def _require(right: object, expected: str, received: object, code: str | None = None) -> None:
+    """Raise `ModelFileError` with what was expected and received unless `right` is true."""
+    if not right:
+        raise ModelFileError(f"expected {expected}, got {_quoted(received)}", code=code)
 
 
 def _quoted(value: object) -> str:
@@ -202,12 +201,12 @@ def _quoted(value: object) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Return the text of what `encode` returned."""
+    """Return the result of `encode` as the text of a file."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_encode_array)
 
 
 def from_json(text: str) -> Any:
-    """Parse text of `to_json` for `decode`. An array that is damaged becomes the error, which `decode` raises."""
+    """Parse the text of a file for `decode`; a damaged array becomes an error, which `decode` raises."""
 
     def with_arrays(value: dict[str, Any]) -> Any:
         if "$array" not in value:
@@ -241,7 +240,8 @@ def encode(value: Any) -> Any:
             return dict(zip(value, map(encode, value.values())))
         if any(not isinstance(key, str | int | np.integer) for key in value):
             raise InvalidInputError(
-                f"a model file keeps dicts of texts and whole numbers, got {list(value)[:5]!r}", code="cannot-keep"
+                f"the keys of a dict in a model must be texts or whole numbers, got {list(value)[:5]!r}",
+                code="cannot-keep",
             )
         return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
     name = _target(type(value).__name__)
@@ -262,14 +262,15 @@ def encode(value: Any) -> Any:
             code="cannot-keep",
         )
     raise InvalidInputError(
-        f"a model file cannot keep {value!r} of type {type(value).__name__}; it keeps numbers, strings, lists, dicts, "
-        f"arrays, truerank's own models, and of scikit-learn's transformers {', '.join(scikit_learn.FITTED)}",
+        f"a model file cannot keep {value!r} of type {type(value).__name__}. It can keep numbers, strings, lists, "
+        "dicts, arrays, truerank's own models, and these classes of scikit-learn: "
+        f"{', '.join(scikit_learn.FITTED)}",
         code="cannot-keep",
     )
 
 
 def decode(value: object, fitted: bool = False) -> Any:
-    """The inverse of `encode`; every object is checked, and a model must be fitted if `fitted` is set."""
+    """Convert JSON types back to values, and check each object; with `fitted`, models must be fitted."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if isinstance(value, ModelFileError):
@@ -277,13 +278,13 @@ def decode(value: object, fitted: bool = False) -> Any:
     if not isinstance(value, dict):
         return value
     if "$float" in value:
-        return _decode_float(value["$float"])
+        text = value["$float"]
+        _require(isinstance(text, str) and text in _NOT_FINITE, "nan, inf or -inf", text)
+        return float(text)
     if "$dict" in value:
-        pairs = value["$dict"]
-        if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
-            raise ModelFileError("a dict must be a list of pairs", code="dict")
-        if not all(isinstance(key, str | int) for key, _ in pairs):
-            raise ModelFileError("the keys of a dict must be texts or whole numbers", code="dict")
+        pairs = _pairs(value["$dict"], "$dict", "dict")
+        right = all(isinstance(key, str | int) for key, _ in pairs)
+        _require(right, "texts or whole numbers as the keys of a dict", [key for key, _ in pairs], "dict")
         return {key: decode(item) for key, item in pairs}
     if "$measure" in value:
         from truerank.measures import parse_measure
@@ -306,10 +307,11 @@ def _target(name: str) -> str | None:
     return _class_names().get(name) or _class_names(True).get(name)
 
 
-def _decode_float(text: object) -> float:
-    if not isinstance(text, str) or text not in ("nan", "inf", "-inf"):
-        raise ModelFileError(f"expected nan, inf or -inf, got {_quoted(text)}")
-    return float(text)
+def _pairs(value: Any, what: str, code: str | None = None) -> list[Any]:
+    """Return a list of pairs, as which a file holds some dicts and the steps of a pipeline."""
+    right = isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
+    _require(right, f"a list of pairs in {what}", value, code)
+    return list(value)
 
 
 def _encode_array(array: np.ndarray) -> dict[str, Any]:
@@ -326,24 +328,20 @@ def _encode_array(array: np.ndarray) -> dict[str, Any]:
 
 
 def _decode_array(value: dict[str, Any]) -> np.ndarray:
-    if value.keys() != {"$array", "shape", "values"}:
-        raise ModelFileError(f"an array must have $array, shape and values, got {_quoted(sorted(value))}")
+    _require(value.keys() == {"$array", "shape", "values"}, "an array with $array, shape and values", sorted(value))
     dtype, shape, values = value["$array"], value["shape"], value["values"]
-    if not isinstance(dtype, str) or (dtype != "str" and dtype not in _DTYPES):
-        raise ModelFileError(f"unknown array type {_quoted(dtype)}")
-    if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < _MAX_VALUES for size in shape):
-        raise ModelFileError(f"an array's shape must be a list of sizes, got {_quoted(shape)}")
-    if not isinstance(values, list) or len(values) != math.prod(shape):
-        received = len(values) if isinstance(values, list) else values
-        raise ModelFileError(
-            f"an array of shape {_quoted(shape)} must hold {_quoted(math.prod(shape))} values, got {_quoted(received)}"
-        )
+    right = isinstance(dtype, str) and (dtype == "str" or dtype in _DTYPES)
+    _require(right, "an array of a known dtype", dtype)
+    right = isinstance(shape, list) and all(type(size) is int and 0 <= size < _MAX_VALUES for size in shape)
+    _require(right, "a list of sizes as the shape of an array", shape)
+    received, size = len(values) if isinstance(values, list) else values, math.prod(shape)
+    _require(isinstance(values, list) and received == size, f"{_quoted(size)} values in an array", received)
     kinds: set[type] = {float, int} if dtype.startswith("float") else {{"str": str, "bool": bool}.get(dtype, int)}
     if not kinds.issuperset(map(type, values)):
-        names = ("nan", "inf", "-inf") if float in kinds else ()
+        names = _NOT_FINITE if float in kinds else ()
         for own in values:
-            if type(own) not in kinds and not (type(own) is str and own in names):
-                raise ModelFileError(f"an array of {dtype} holds {_quoted(own)}")
+            right = type(own) in kinds or (type(own) is str and own in names)
+            _require(right, f"numbers of an array of {dtype}", own)
     try:
         return np.array(values, dtype=str if dtype == "str" else dtype).reshape(shape)
     except (OverflowError, ValueError) as error:
@@ -379,8 +377,8 @@ def _encode_object(model: Any, own_fields: Mapping[str, str] | None = None) -> d
             check_model(copy.copy(model), fields)
         except ModelFileError as error:
             raise ModelFileError(
-                f"not saved, because it could not be loaded: {error}. Weights that are not finite result from huge "
-                "values or from training that diverges: scale the columns, or regularise more",
+                f"the model was not saved, because it could not be loaded: {error}. Huge values and training that "
+                "diverges make weights that are not finite: scale the columns, or regularise more.",
                 code="not-loadable",
             ) from error
     name = type(model).__name__
@@ -393,40 +391,34 @@ def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
     if isinstance(name, str) and name == "Pipeline":  # an array is compared with a text value by value
         from sklearn.pipeline import Pipeline
 
-        steps = value.get("steps")
-        if not isinstance(steps, list) or not all(isinstance(s, list) and len(s) == 2 for s in steps):
-            raise ModelFileError("a pipeline must have a list of [name, step] pairs")
+        steps = _pairs(value.get("steps"), "the steps of a pipeline")
         parts = [(str(step), decode(part, must_be_fitted)) for step, part in steps]
-        if not parts or not all(hasattr(part, "get_params") for _, part in parts):
-            raise ModelFileError("a pipeline must have steps that are models")
+        right = parts and all(hasattr(part, "get_params") for _, part in parts)
+        _require(right, "models as the steps of a pipeline", [name for name, _ in parts])
         _check_sums("Pipeline", value, {"steps": steps})
         return _guarded("Pipeline", lambda: Pipeline(parts))
     target = _target(name) if isinstance(name, str) else None
     cls: Any = scikit_learn.class_of(name) if target is None else resolve(target)
     if cls is None and isinstance(name, str) and name in registry.GONE:
         raise ModelFileError(
-            f"{name} is no longer part of truerank. Fit {registry.GONE[name]} to the same runs, or use what wrote "
-            "the file",
+            f"{name} is no longer part of truerank. Fit {registry.GONE[name]} to the same runs, or use the version "
+            "that wrote the file.",
             code="gone",
         )
     if cls is None:
         near = nearest(_quoted(name), _class_names())
         raise ModelFileError(
-            f"unknown class {_quoted(name)}{near}; a newer version or a plug-in that is not "
-            "installed may have written the file",
+            f"unknown class {_quoted(name)}{near}. A newer version, or a plug-in that is not installed, may have "
+            "written the file.",
             code="unknown-class",
         )
     fields = scikit_learn.fields_of(cls) if target is None else fields_of(cls)
     params, fitted = value.get("params"), value.get("fitted")
-    if not isinstance(params, dict) or not isinstance(fitted, dict):
-        raise ModelFileError(f'{name}: expected the objects "params" and "fitted"')
-    unknown = sorted(set(fitted) - set(fields))
-    if unknown:
-        raise ModelFileError(f"{name}: unknown fitted attribute {_quoted(unknown[0])}", code="unknown-attribute")
-    known = inspect.signature(cls).parameters
-    strange = sorted(set(params) - set(known))
-    if strange:
-        raise ModelFileError(f"{name}: unknown parameter {_quoted(strange[0])}", code="unknown-parameter")
+    right = isinstance(params, dict) and isinstance(fitted, dict)
+    _require(right, f'the objects "params" and "fitted" of {name}', list(value))
+    for what, own, known in (("attribute", fitted, fields), ("parameter", params, inspect.signature(cls).parameters)):
+        if unknown := sorted(set(own) - set(known)):
+            raise ModelFileError(f"{name}: unknown {what} {_quoted(unknown[0])}", code=f"unknown-{what}")
     given, attributes = _decode_fields(name, params), _decode_fields(name, fitted)
     _check_sums(name, value, {**params, **fitted})
     if target is None:  # scikit-learn has tuples where a file has lists
@@ -455,7 +447,7 @@ def _decode_fields(name: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_sums(name: str, value: dict[str, Any], parts: dict[str, Any]) -> None:
-    """Raise if a field is not what was saved. Files of earlier versions, and files written by hand, have no sums."""
+    """Raise an error if a field is not the one that was saved; older and handwritten files have no checksums."""
     saved = value.get("checksums")
     if saved is None:
         return

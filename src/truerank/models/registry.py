@@ -1,4 +1,4 @@
-"""The rankers by the names of the command line, and the other classes that a model file may hold.
+"""Tables of the rankers, by their names on the command line, and of the other classes of model files.
 
 To add a ranker, add one line to `_RANKERS` and one to `truerank/__init__.pyi`, which lists the public names.
 """
@@ -56,7 +56,7 @@ MODEL_PARTS: tuple[str, ...] = (
     "truerank.calibration.cutoffs:Cutoff",
 )
 
-# Classes of earlier files, and what does their work.
+# Classes of earlier files, and the class that replaces each.
 GONE = dict.fromkeys(("PosFuse", "ProbFuse", "SegFuse", "SlideFuse", "BayesFuse", "MAPFuse"), "RunFusion")
 
 

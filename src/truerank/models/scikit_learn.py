@@ -51,7 +51,7 @@ _MOST_TRIED = 1_000_000  # columns
 
 
 def class_of(name: object) -> Any:
-    """Return the class of this name, or None."""
+    """Return the class with a name, or None."""
     if not isinstance(name, str) or name not in FITTED:
         return None
     return resolve(f"sklearn.{FITTED[name][0]}:{name}")
@@ -83,4 +83,4 @@ def finish(model: Any) -> None:
             if names is not None:
                 model.feature_names_in_ = names
         if row.dtype.kind == "f" and not np.isfinite(row).all():
-            raise ModelFileError(f"{name}: its attributes make {row.ravel()[:3].tolist()} of a row of zeros")
+            raise ModelFileError(f"{name}: its attributes turn a row of zeros into {row.ravel()[:3].tolist()}")

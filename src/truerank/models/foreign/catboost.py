@@ -30,13 +30,8 @@ _MOST_VALUES = 1 << 26  # of trees that are filled up to the depth of the deepes
 def read_json(value: Any, reader: Reader) -> ForeignModel:
     """Read `save_model(format="json")`. Scores are those of `predict(prediction_type="RawFormulaVal")`."""
     info = reader.known(reader.part(reader.known(value, _FILE, ""), "features_info", dict, ""), _INFO, "features_info")
-    for other in _OTHERS:
-        if info.get(other):
-            raise reader.fail(
-                f"features_info.{other}", "only numeric features are read: train on numbers in their place"
-            )
-    if value.get("ctr_data"):
-        raise reader.fail("ctr_data", "categorical features are not supported; encode them as numbers and train again")
+    for place, content in (*((other, info.get(other)) for other in _OTHERS), ("ctr_data", value.get("ctr_data"))):
+        reader.fail_if(content, place, "only numeric features are read. Encode these as numbers, and train again.")
     names, columns, missing_right = _features(reader.part(info, "float_features", list, "features_info"), reader)
     scale, bias = _scale_and_bias(value, reader)
     if "oblivious_trees" in value:
@@ -53,7 +48,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
 
 
 def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return names, and the column of each float feature and the side of nan in it."""
+    """Return the names of the columns, the column of each float feature, and whether nan goes right there."""
     columns, names, right = [], {}, []
     for number, feature in enumerate(features):
         place = f"features_info.float_features[{number}]"
@@ -64,8 +59,7 @@ def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.
         reader.fail_if(column in names, place, f"two features have the flat_feature_index {column}")
         names[column] = feature.get("feature_id") or f"f{column}"
         treatment = feature.get("nan_value_treatment", "AsIs")
-        if treatment not in ("AsIs", "AsFalse", "AsTrue"):
-            raise reader.fail(f"{place}.nan_value_treatment", f"unknown treatment {treatment!r}")
+        reader.choice(treatment, ("AsIs", "AsFalse", "AsTrue"), f"{place}.nan_value_treatment")
         columns.append(column)
         right.append(treatment == "AsTrue")
     size = 1 + max(names, default=-1)
@@ -77,17 +71,14 @@ def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.
 
 def _scale_and_bias(value: Any, reader: Reader) -> tuple[float, float]:
     pair = value.get("scale_and_bias", [1, [0]])
-    if not isinstance(pair, list) or len(pair) != 2:
-        raise reader.fail("scale_and_bias", "expected [scale, [bias]]")
-    bias = pair[1] if isinstance(pair[1], list) else [pair[1]]
-    reader.fail_if(len(bias) != 1, "scale_and_bias", f"{len(bias)} outputs a row; a ranker has one")
-    return reader.number(pair[0], "scale_and_bias"), reader.number(bias[0], "scale_and_bias")
+    scale, bias = reader.count(pair, 2, "scale_and_bias", "values, [scale, [bias]]")
+    bias = reader.count(bias if isinstance(bias, list) else [bias], 1, "scale_and_bias", "output a row")
+    return reader.number(scale, "scale_and_bias"), reader.number(bias[0], "scale_and_bias")
 
 
 def _question(split: Any, place: str, columns: np.ndarray, reader: Reader) -> tuple[int, float]:
     """Return the number of the float feature and the border for float64 features."""
-    if reader.part(split, "split_type", str, place) != "FloatFeature":
-        raise reader.fail(f"{place}.split_type", f"only FloatFeature is read, got {split['split_type']!r}")
+    reader.choice(reader.part(split, "split_type", str, place), ("FloatFeature",), f"{place}.split_type")
     reader.known(split, _SPLIT, place)
     feature = reader.integer(split.get("float_feature_index"), f"{place}.float_feature_index", 0, len(columns) - 1)
     border = reader.float32(split.get("border"), f"{place}.border")
@@ -95,8 +86,7 @@ def _question(split: Any, place: str, columns: np.ndarray, reader: Reader) -> tu
 
 
 def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float, reader: Reader) -> Ensemble:
-    if not isinstance(trees, list):
-        raise reader.fail("oblivious_trees", "expected a list of trees")
+    reader.expect(isinstance(trees, list), "oblivious_trees", "a list of trees", trees)
     levels = []
     for t, tree in enumerate(trees):
         place = f"oblivious_trees[{t}]"
@@ -104,7 +94,7 @@ def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float,
     depth = max((len(own) for own in levels), default=0)
     reader.fail_if(depth > _DEEPEST, "oblivious_trees", f"a tree has depth {depth}; CatBoost's have at most {_DEEPEST}")
     if len(trees) << depth > max(_MOST_VALUES, 4 * sum(1 << len(own) for own in levels)):
-        raise reader.fail("oblivious_trees", f"{len(trees)} trees, one of depth {depth} and most of them far less deep")
+        raise reader.fail("oblivious_trees", f"one of {len(trees)} trees has depth {depth}, and most are far less deep")
     features, borders = np.zeros((len(trees), depth), dtype=np.int32), np.full((len(trees), depth), np.inf)
     missing, values = np.zeros((len(trees), depth), dtype=bool), np.zeros((len(trees), 1 << depth))
     for t, (tree, splits) in enumerate(zip(trees, levels)):
@@ -112,9 +102,7 @@ def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float,
         for level, split in enumerate(splits):
             feature, borders[t, level] = _question(split, f"{place}.splits[{level}]", columns, reader)
             features[t, level], missing[t, level] = columns[feature], right[feature]
-        leaves = reader.part(tree, "leaf_values", list, place)
-        if len(leaves) != 1 << len(splits):
-            raise reader.fail(f"{place}.leaf_values", f"expected {1 << len(splits)} values, got {len(leaves)}")
+        leaves = reader.count(reader.part(tree, "leaf_values", list, place), 1 << len(splits), f"{place}.leaf_values")
         values[t, : len(leaves)] = [scale * reader.number(v, f"{place}.leaf_values") for v in leaves]
     return Ensemble(features, borders, missing, values)
 
@@ -124,8 +112,7 @@ def _look(place: str, columns: np.ndarray, right: np.ndarray, scale: float, read
         if isinstance(node, dict) and "split" not in node:
             value = reader.known(node, _LEAF, place).get("value")
             if isinstance(value, list):
-                reader.fail_if(len(value) != 1, place, f"a leaf has {len(value)} values; a ranker has one")
-                value = value[0]
+                (value,) = reader.count(value, 1, place, "value of a leaf")
             return Leaf(scale * reader.number(value, f"{place}, value"))
         feature, border = _question(reader.part(node, "split", dict, place), place, columns, reader)
         reader.known(node, _NODE, place)

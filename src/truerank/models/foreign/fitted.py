@@ -17,13 +17,13 @@ _WRITERS: dict[str, tuple[Callable[[Any, str], object], str]] = {
 
 
 def is_foreign(model: object) -> bool:
-    """Return whether a model is of a library whose model files are read."""
+    """Return whether a model belongs to a library whose model files truerank reads."""
     return type(model).__module__.partition(".")[0] in _WRITERS and hasattr(model, "predict")
 
 
 @contextmanager
 def written(model: Any) -> Iterator[str]:
-    """Write a fitted model of another library to a temporary file, whose path is returned."""
+    """Write a fitted model of another library to a temporary file, and return its path."""
     write, name = _WRITERS[type(model).__module__.partition(".")[0]]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, name)

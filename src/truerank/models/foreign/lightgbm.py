@@ -47,12 +47,10 @@ def read_text(text: str, reader: Reader) -> ForeignModel:
     """Read a text file of `Booster.save_model`."""
     head, blocks, lists = _blocks(text, reader)
     reader.known(head, _HEAD, "the part before the trees")
-    if head.get("version") not in ("v2", "v3", "v4"):
-        raise reader.fail("", f"expected LightGBM's version v2 to v4, got {head.get('version')!r}")
+    reader.choice(head.get("version"), ("v2", "v3", "v4"), "version")
     _one_class(head.get("num_tree_per_iteration", head.get("num_class")), "num_tree_per_iteration", reader)
     names = reader.names(head.get("feature_names", "").split(" "), "feature_names")
-    if reader.integer(head.get("max_feature_idx"), "max_feature_idx") + 1 != len(names):
-        raise reader.fail("feature_names", f"{len(names)} names for max_feature_idx={head['max_feature_idx']}")
+    reader.count(names, reader.integer(head.get("max_feature_idx"), "max_feature_idx") + 1, "feature_names", "names")
     infos = head.get("feature_infos", "").split()
     values = {k: info.split(":") for k, info in enumerate(infos) if info[0] != "[" and info != "none"}
     unused = [k for k, info in enumerate(infos) if info == "none"]
@@ -65,7 +63,7 @@ def read_text(text: str, reader: Reader) -> ForeignModel:
 
 
 def _listed(lists: Any, values: dict[int, list[Any]], unused: list[int], reader: Reader) -> dict[int, Categories]:
-    """Return the lists of categories by column; the file has them without the names of the columns.
+    """Return the lists of categories by column; the file does not name the columns of its lists.
 
     `values` are the numbers of each categorical column, and `unused` the columns without a feature_info.
     """
@@ -87,7 +85,7 @@ def _listed(lists: Any, values: dict[int, list[Any]], unused: list[int], reader:
         near = lists[rank + max(0, extra - len(unused) + before) : rank + min(extra, before) + 1]
         possible = [own for own in near if isinstance(own, list) and len(own) > last]
         if not possible or possible != possible[:1] * len(possible):
-            what = f"which of the {len(lists)} lists belongs to column {column} is not known"
+            what = f"the file does not show which of the {len(lists)} lists belongs to column {column}"
             raise reader.fail(place, f"{what}. {advice}")
         found[column] = possible[0]
     return reader.categories(found, place)
@@ -99,7 +97,7 @@ def _of_trees(
     trees = builder.trees()
     if average and trees.n_trees:
         trees = replace(trees, values=trees.values / trees.n_trees)
-    notes += ("a random forest: the mean of its trees, as `predict` has it",) if average else ()
+    notes += ("a random forest: the score is the mean of its trees, as in `predict`",) if average else ()
     rule = ", or in other splits: ".join(_MISSING[kind] for kind in _MISSING if kind in questions.kinds)
     return ForeignModel(
         "lightgbm", ModelForm(names, Plain(trees)), notes=notes, missing=rule or "missing values belong to no category",
@@ -118,8 +116,7 @@ def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, 
             return head, blocks, _after_trees(lines, number, reader)
         key, equals, value = line.partition("=")
         if key == "Tree":
-            if value != str(len(blocks)):
-                raise reader.fail(f"line {number}", f"expected Tree={len(blocks)}, got {line[:40]!r}")
+            reader.expect(value == str(len(blocks)), f"line {number}", f"Tree={len(blocks)}", line)
             current = {}
             blocks.append((number, current))
         elif equals or line == "average_output":
@@ -144,13 +141,15 @@ def _after_trees(lines: list[str], start: int, reader: Reader) -> Any:
             lists = reader.json(line.partition(":")[2])
         elif line:
             raise reader.fail(
-                f"line {number}", f"the part {line[:40]!r} after the trees is unknown; remove it", code="unknown-part"
+                f"line {number}",
+                f"the part {line[:40]!r} after the trees is unknown. Remove it from the file.",
+                code="unknown-part",
             )
     return lists
 
 
 class _Questions:
-    """Makes questions of a model's splits; `kinds` are the ways of missing values that occurred."""
+    """Converts splits to questions; `kinds` are the rules for missing values that occurred."""
 
     def __init__(self, listed: dict[int, Categories], reader: Reader) -> None:
         self.listed, self.reader = listed, reader
@@ -164,7 +163,7 @@ class _Questions:
         return Split(feature, threshold, left, right, missing_right=not default_left, zero_missing=missing == "Zero")
 
     def membership(self, feature: int, numbers: set[int], left: Any, right: Any) -> Membership:
-        """Return a membership. Numbers are truncated to integers, and nan belongs to no category."""
+        """Return a question about categories. Numbers are truncated to integers; nan belongs to no category."""
         before = lambda c: -1.0 if c == 0 else float(np.nextafter(c, -np.inf))  # noqa: E731
         return Membership.of(feature, numbers, self.listed.get(feature), before, left, right)
 
@@ -179,8 +178,7 @@ def _add_text_tree(
     n_sets = reader.integer(block.get("num_cat", "0"), f"{place}, num_cat")
 
     def column(key: str, size: int) -> list[str]:
-        values = block.get(key, "").split()
-        reader.fail_if(len(values) != size, f"{place}, {key}", f"expected {size} values, got {len(values)}")
+        values: list[str] = reader.count(block.get(key, "").split(), size, f"{place}, {key}")
         return values
 
     def integers(key: str, size: int, low: int, high: int) -> list[int]:
@@ -211,7 +209,7 @@ def _add_text_tree(
         if child < 0:
             return Leaf(values[~child])
         kind = kinds[child]
-        reader.fail_if(kind >> 2 > 2, f"{place}, decision_type", f"{kind} names no way of missing values")
+        reader.fail_if(kind >> 2 > 2, f"{place}, decision_type", f"{kind} states no known rule for missing values")
         if kind & 1:
             return questions.membership(features[child], categories(thresholds[child]), left[child], right[child])
         missing = tuple(_MISSING)[kind >> 2]
@@ -219,7 +217,7 @@ def _add_text_tree(
 
     builder.add(0, look)
     if len(seen) != size + leaves:
-        raise reader.fail(place, f"{size + leaves} nodes and leaves, of which the root reaches {len(seen)}")
+        raise reader.fail(place, f"the root reaches {len(seen)} of {size + leaves} nodes and leaves")
 
 
 def read_json(value: Any, reader: Reader) -> ForeignModel:
@@ -242,11 +240,9 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
             if isinstance(node, dict) and "leaf_value" in node:
                 reader.fail_if("leaf_coeff" in node, place, "linear leaves (linear_tree) are not read")
                 return Leaf(reader.number(reader.known(node, _JSON_LEAF, place)["leaf_value"], f"{place}.leaf_value"))
-            if reader.part(node, "decision_type", str, place) not in ("<=", "=="):
-                raise reader.fail(f"{place}.decision_type", f"expected '<=' or '==', got {node['decision_type']!r}")
+            reader.choice(reader.part(node, "decision_type", str, place), ("<=", "=="), f"{place}.decision_type")
             missing = reader.part(reader.known(node, _JSON_SPLIT, place), "missing_type", str, place)
-            if missing not in _MISSING:
-                raise reader.fail(f"{place}.missing_type", f"expected {', '.join(_MISSING)}, got {missing!r}")
+            reader.choice(missing, _MISSING, f"{place}.missing_type")
             own = reader.part(node, "split_feature", int, place)
             feature = reader.integer(own, f"{place}.split_feature", 0, len(names) - 1)
             left, right = (reader.part(node, side, dict, place) for side in ("left_child", "right_child"))
@@ -259,7 +255,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
             return questions.split(feature, threshold, on_left, missing, left, right)
 
         builder.add(reader.part(tree, "tree_structure", dict, place), look)
-    older = "the sum of the trees: this dump of an older version does not say whether the score is their mean"
+    older = "the score is the sum of the trees: a dump of this older version does not state whether it is their mean"
     notes = () if "average_output" in value else (older,)
     return _of_trees(names, builder, bool(value.get("average_output")), questions, notes)
 
@@ -269,7 +265,7 @@ def _one_class(value: object, key: str, reader: Reader) -> None:
 
 
 def _threshold(value: Any, place: str, reader: Reader) -> float:
-    """A threshold, which may be infinite but not nan."""
+    """Return a threshold, which may be infinite but not nan."""
     try:
         x = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -1,11 +1,11 @@
-"""Common parts of the readers of other tools' models: the result, checked numbers, trees from nodes."""
+"""Share code among the readers of other tools' models: the result, checked values, trees from nodes."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from truerank.trees.binary import BinaryTrees
 
 MOST_FEATURES = 1 << 22
 _MOST_NODES = 1 << 24
+_MOST_SHOWN = 10  # choices that an error lists
 _MOST_RANGES = 1 << 18  # of categories: a set of alternating numbers needs many thresholds and few bytes
 _BEYOND = 2.0**128 - 2.0**103  # rounds to infinity as a float32
 
@@ -49,7 +50,7 @@ class ForeignModel:
     tool : str
         Name of the format.
     form : ModelForm
-        The model with questions for float64 features that are exactly the tool's.
+        The model. Its questions about float64 features have the same answers as those of the tool.
     float32 : bool
         Whether the tool holds features and normalised features as float32.
     absent : float
@@ -57,7 +58,7 @@ class ForeignModel:
     numbered : bool
         Whether the file identifies features only by their places.
     unordered : bool
-        Whether the file has names of features and not their order.
+        Whether the file names the features without their order.
     missing : str
         The rule for missing values, in words, if it is not that of `absent`.
     categories : dict of column number to list
@@ -77,13 +78,13 @@ class ForeignModel:
 
     @property
     def missing_rule(self) -> str:
-        """The rule for missing values, in words."""
+        """Rule for missing values, in words."""
         if not self.form.allow_nan:
             return "missing values are refused"
         return self.missing or ("missing values count as 0" if self.absent == 0.0 else "")
 
     def with_zero_for_missing(self) -> ForeignModel:
-        """Return the model with nan on the side of 0 in every question, which normalisers may have moved."""
+        """Return the model in which every question sends nan to the side of 0, also after normalisation."""
         form, body = self.form, self.form.body
         zero = np.zeros(form.n_features)
         if form.normalizers is not None:
@@ -132,6 +133,11 @@ class Reader:
         if wrong:
             raise self.fail(place, what, **fields)
 
+    def expect(self, right: object, place: str, expected: str, value: object) -> None:
+        """Raise `expected …, got …` unless `right` is true."""
+        if not right:
+            raise self.fail(place, f"expected {expected}, got {_short(value)}")
+
     def number(self, value: object, place: str) -> float:
         """Convert a number or its text to a finite float."""
         try:
@@ -141,16 +147,14 @@ class Reader:
                 raise ValueError
             x = float(value)
         except (ValueError, OverflowError):
-            raise self.fail(place, f"expected a number, got {_short(value)}") from None
-        if not math.isfinite(x):
-            raise self.fail(place, f"expected a finite number, got {_short(value)}")
+            x = math.nan
+        self.expect(math.isfinite(x), place, "a finite number", value)
         return x
 
     def float32(self, value: object, place: str) -> np.float32:
         """Convert a number in the range of float32 to float32."""
         x = self.number(value, place)
-        if abs(x) >= _BEYOND:
-            raise self.fail(place, f"expected a number that float32 holds, below 3.4e38, got {_short(value)}")
+        self.expect(abs(x) < _BEYOND, place, "a number that float32 holds, below 3.4e38", value)
         return np.float32(x)
 
     def integer(self, value: object, place: str, low: int = 0, high: int = MOST_FEATURES) -> int:
@@ -161,12 +165,11 @@ class Reader:
         return int(x)
 
     def known(self, value: Any, keys: Keys, place: str) -> Any:
-        """Return an object of which every key is known.
+        """Return an object after a check that all its keys are known.
 
         Any other key may change the scores, and is an error. A reader calls this for every object that it reads.
         """
-        if not isinstance(value, dict):
-            raise self.fail(place, f"expected an object, got {_short(value)}")
+        self.expect(isinstance(value, dict), place, "an object", value)
         if not value.keys() <= keys.known:
             unknown = next(key for key in value if key not in keys.known)
             raise self.fail(
@@ -177,9 +180,8 @@ class Reader:
                 code="unknown-key",
             )
         for key, allowed in keys.only.items():
-            if key in value and value[key] not in allowed:
-                names = " or ".join(map(repr, allowed))
-                raise self.fail(f"{place}.{key}" if place else key, f"expected {names}, got {_short(value[key])}")
+            if key in value:
+                self.choice(value[key], allowed, f"{place}.{key}" if place else key)
         return value
 
     def categories(self, lists: Mapping[int, Any], place: str) -> dict[int, Categories]:
@@ -197,18 +199,31 @@ class Reader:
             self.fail_if(len(set(result[column])) != len(values), at, f"a category occurs twice in {_short(given)}")
         return result
 
-    def part(self, value: object, key: str, kind: type | tuple[type, ...], place: str) -> Any:
-        """Return `value[key]` of an object; it must be of `kind`."""
-        if not isinstance(value, dict):
-            raise self.fail(place, f"expected an object, got {_short(value)}")
+    def choice(self, value: Any, choices: Collection[Any], place: str) -> Any:
+        """Return a value after a check that it is one of the choices."""
+        if value not in choices:
+            known = [repr(one) for one, _ in zip(choices, range(_MOST_SHOWN))] + ["…"] * (len(choices) > _MOST_SHOWN)
+            self.expect(False, place, f"{', '.join(known[:-1])} or {known[-1]}".removeprefix(" or "), value)
+        return value
+
+    def count(self, values: Any, n: int, place: str, what: str = "values") -> Any:
+        """Return a list after a check that it has n entries."""
+        if not isinstance(values, list | tuple) or len(values) != n:
+            found = len(values) if isinstance(values, list | tuple) else _short(values)
+            raise self.fail(place, f"expected {n} {what}, got {found}")
+        return values
+
+    def part(self, value: Any, key: str, kind: type | tuple[type, ...], place: str) -> Any:
+        """Return `value[key]` of an object after a check of its type."""
+        self.expect(isinstance(value, dict), place, "an object", value)
         self.fail_if(key not in value, place, f"{key!r} is missing")
         if not isinstance(value[key], kind):
             names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-            raise self.fail(f"{place}.{key}" if place else key, f"expected {names}, got {_short(value[key])}")
+            self.expect(False, f"{place}.{key}" if place else key, names, value[key])
         return value[key]
 
     def json(self, text: str) -> Any:
-        """Parse JSON. The same key twice in an object is an error."""
+        """Parse JSON; an object with the same key twice is an error."""
         try:
             return json.loads(text, object_pairs_hook=self._object)
         except json.JSONDecodeError as error:
@@ -229,8 +244,8 @@ class Reader:
 
     def names(self, names: list[Any], place: str) -> tuple[str, ...]:
         """Return feature names after a check that they are different strings."""
-        if not all(isinstance(name, str) and name for name in names):
-            raise self.fail(place, "feature names must be texts that are not empty")
+        right = all(isinstance(name, str) and name for name in names)
+        self.expect(right, place, "feature names that are texts and not empty", names)
         self.fail_if(len(set(names)) != len(names), place, "two features have the same name")
         return tuple(names)
 
@@ -268,9 +283,9 @@ class Membership:
     def of(
         cls, feature: int, numbers: set[int], listed: Categories | None, before: Callable[[int], float], *sides: Any
     ) -> Membership:
-        """Return a question about integers, or about the numbers of `listed` at these places; `sides` are the rest.
+        """Return a question about integers, or about the numbers of `listed` at these places.
 
-        `before(c)` is the largest value that counts as less than the integer c.
+        `before(c)` is the largest value that counts as less than the integer c. `sides` are the other fields.
         """
         if not listed or isinstance(listed[0], str):
             starts = [c for c in numbers if c - 1 not in numbers]
@@ -301,7 +316,7 @@ class TreeBuilder:
         self._ranges = 0
 
     def add(self, root: Any, look: Callable[[Any], Leaf | Split | Membership]) -> None:
-        """Add the tree below `root`. `look` returns the description of a node, and is called once for each node."""
+        """Add the tree below `root`; `look` is called once for each node and describes it."""
         children: dict[int, tuple[Any, Any]] = {}  # by the identity of the parent
 
         def opened(seen: Any, known: _Known) -> Leaf | Split:
@@ -317,7 +332,7 @@ class TreeBuilder:
                 if self._ranges > _MOST_RANGES:
                     raise self._reader.fail(
                         "",
-                        f"its questions about categories come to more than {_MOST_RANGES} ranges of their numbers. "
+                        f"its questions about categories need more than {_MOST_RANGES} ranges of numbers. "
                         "Number the categories so that those of one side are neighbours, and train again.",
                         code="too-many-ranges",
                     )
@@ -333,7 +348,7 @@ class TreeBuilder:
             item, parent, side = stack.pop()
             seen = item if isinstance(item, Split) else opened(*item)
             if len(self._nodes) > _MOST_NODES:
-                raise self._reader.fail("", f"its trees come to more than {_MOST_NODES} thresholds")
+                raise self._reader.fail("", f"its trees have more than {_MOST_NODES} thresholds")
             if isinstance(seen, Leaf):
                 own = ~len(self._values)
                 self._values.append(seen.value)
@@ -364,7 +379,7 @@ class TreeBuilder:
 
 
 def _thresholds(asked: Membership, outside: Any, inside: Any, known: _Known) -> Any:
-    """Return a membership as questions that end in pairs of a child and its known ranges, or as one such pair."""
+    """Convert a membership to questions that end in pairs of a child and its known ranges, or to one such pair."""
     low, high, missing = known.get(asked.feature, (-math.inf, math.inf, True))
     bounds = (-math.inf, *asked.ends, math.inf)
     ranges = [(k % 2 == 1, max(a, low), min(z, high)) for k, (a, z) in enumerate(zip(bounds[:-1], bounds[1:]))]
@@ -389,7 +404,7 @@ def _thresholds(asked: Membership, outside: Any, inside: Any, known: _Known) -> 
 
 
 def at_most(value: np.float32) -> float:
-    """Return the threshold for float64 x that equals `x ≤ value` after x was rounded to float32."""
+    """Return the largest float64 number that float32 rounds to at most `value`."""
     return float(largest_rounding_to(np.asarray(value)))
 
 

@@ -28,17 +28,17 @@ _NUMBERED = ("ranklib", "svm-light", "sofia-ml")
 _BINARY: dict[bytes | tuple[bytes, ...], str] = {
     b"CBM1": 'CatBoost\'s binary format is not read; save the model with save_model("model.json", format="json")',
     b"binf": f"XGBoost's old binary format is not read; {_SAVE_XGBOOST}",
-    (b"\x80\x03", b"\x80\x04", b"\x80\x05"): "this is a pickle, which is a program and is not run; save the model in "
-    "its tool's own format",
-    b"PK\x03\x04": "this is an archive; unpack it, and import the model file in it",
-    b"\x1f\x8b": "this is gzip; unpack it first",
+    (b"\x80\x03", b"\x80\x04", b"\x80\x05"): "the file is a pickle, which truerank does not execute. Save the model in "
+    "the format of its tool.",
+    b"PK\x03\x04": "the file is an archive. Unpack it, and import the model file in it.",
+    b"\x1f\x8b": "the file is compressed by gzip. Unpack it first.",
     (
         b"\x78\x01",
         b"\x78\x5e",
         b"\x78\x9c",
         b"\x78\xda",
-    ): "this is compressed by zlib, as joblib's pickles are; save the model in its tool's own format",
-    b"\x08": "this may be ONNX or Core ML, which are not read; save the model in its tool's own format",
+    ): "the file is compressed by zlib, as joblib's pickles are. Save the model in the format of its tool.",
+    b"\x08": "the file may be ONNX or Core ML, which cannot be imported. Save the model in the format of its tool.",
 }
 
 
@@ -80,7 +80,7 @@ def import_model(
     Raises
     ------
     ModelFileError
-        If the format is unknown, the file is damaged or has a key that is not known to be without effect, or the model
+        If the format is unknown, the file is damaged or has an unknown key that could change the scores, or the model
         is unsupported (several outputs, linear leaves, categories of CatBoost). The message names the file and the
         place.
 
@@ -126,7 +126,7 @@ def as_own(model: Any) -> Any:
 
 
 def _content(path: Any, reader: Reader) -> bytes:
-    """Return the bytes of a file. A part at a time, because a read of the limit reserves that much memory."""
+    """Return the bytes of a file, read in parts because one large read would reserve all its memory."""
     parts, size = [], 0
     with open(path, "rb") as stream:
         while part := stream.read(_PART):
@@ -147,7 +147,9 @@ def read_foreign(
         raise InvalidInputError(argument="n_features", expected="an integer >= 1", value=n_features)
     names = None if feature_names is None else [str(name) for name in feature_names]
     if names is not None and n_features is not None and len(names) != n_features:
-        raise InvalidInputError(f"{len(names)} feature names were given for n_features={n_features}")
+        raise InvalidInputError(
+            f"feature_names has {len(names)} names, and n_features is {n_features}. Pass one of the two."
+        )
     size = n_features if names is None else len(names)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are found by a later check
@@ -163,8 +165,7 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
         if xgboost.looks_like_ubjson(data):
             return xgboost.read_saved(xgboost.UbjsonReader(data, reader).read(), reader)
         advice = next((own for start, own in _BINARY.items() if data.startswith(start)), None)
-        if advice is not None:
-            raise reader.fail("byte 0", advice, code="unknown-format")
+        reader.fail_if(advice is not None, "byte 0", advice, code="unknown-format")
         try:
             text = data.decode(encoding_of(data) or "utf-8-sig")
         except UnicodeDecodeError as error:
@@ -199,7 +200,7 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
     if isinstance(value, list):
         return xgboost.read_dump(value, reader)
     if value.get("format") == "truerank-model":
-        raise reader.fail("", "this is a model of truerank itself; load_model reads it")
+        raise reader.fail("", "the file is a model of truerank. Use load_model to read it.")
     if "learner" in value:
         return xgboost.read_saved(value, reader)
     if "tree_info" in value:
@@ -249,7 +250,7 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
 
 
 def _made_up(names: tuple[str, ...]) -> bool:
-    """Whether the names are numbered places from 0 or 1, such as Column_0, Column_1, …"""
+    """Return whether the names only number the columns from 0 or 1, such as Column_0, Column_1, …"""
     numbers = [re.fullmatch(r"\D*([0-9]+)", name) for name in names]
     return {int(found[1]) - k if found else -1 for k, found in enumerate(numbers)} in ({0}, {1})
 

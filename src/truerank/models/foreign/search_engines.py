@@ -41,6 +41,7 @@ _STORED = Keys(  # `validation` is a query that tries the model
 _DEFINED = Keys("type definition feature_normalizers", names="name")
 _SET = Keys("features", training="validation", names="name type")
 _SET_FEATURE = Keys("name", training="params template_language template")
+_PLUGIN_NORMS = {"min_max": ("minimum", "maximum"), "standard": ("mean", "standard_deviation")}
 _PLUGIN_TREES = Keys("objective splits")
 
 
@@ -74,15 +75,14 @@ def read_solr(value: object, reader: Reader) -> ForeignModel:
             builder.add(reader.part(tree, "root", dict, place), _look(place, weight, columns, reader))
         form = ModelForm(names, Plain(builder.trees()), normalizers=normalizers, float32_sums=True)
     else:
-        raise reader.fail("class", f"{kind!r} is not read; model.LinearModel and model.MultipleAdditiveTreesModel are")
+        raise reader.fail("class", f"expected model.LinearModel or model.MultipleAdditiveTreesModel, got {kind!r}")
     return ForeignModel("solr", form, float32=True, absent=absent, missing=rule)
 
 
 def _flag(value: dict[str, Any], key: str, default: bool, place: str, reader: Reader) -> bool:
-    """Return a flag, as a bool or its text."""
+    """Return a flag that the file holds as a bool or as its text."""
     found = str(value.get(key, default)).lower()
-    reader.fail_if(found not in ("true", "false"), f"{place}.{key}", f"expected true or false, got {found[:40]!r}")
-    return found == "true"
+    return bool(reader.choice(found, ("true", "false"), f"{place}.{key}") == "true")
 
 
 def _solr_normalizers(features: list[Any], reader: Reader) -> Normalizers | None:
@@ -94,8 +94,7 @@ def _solr_normalizers(features: list[Any], reader: Reader) -> Normalizers | None
         place = f"features[{k}].norm"
         kind = reader.part(reader.known(norm, _NORM, place), "class", str, place).removeprefix(f"{PACKAGE}norm.")
         params = reader.part(norm, "params", dict, place) if norm.get("params") else {}
-        reader.fail_if(kind not in _NORM_PARAMS, place, f"unknown normalizer {kind!r}")
-        reader.known(params, _NORM_PARAMS[kind], f"{place}.params")
+        reader.known(params, _NORM_PARAMS[reader.choice(kind, _NORM_PARAMS, place)], f"{place}.params")
         if kind == "MinMaxNormalizer":
             low = reader.float32(params.get("min", "-inf"), f"{place}.params.min")
             high = reader.float32(params.get("max", "inf"), f"{place}.params.max")
@@ -110,19 +109,15 @@ def _solr_normalizers(features: list[Any], reader: Reader) -> Normalizers | None
 
 
 def _look(place: str, weight: np.float32, columns: dict[str, int], reader: Reader) -> Any:
-    def look(node: object) -> Leaf | Split:
-        if not isinstance(node, dict):
-            raise reader.fail(place, f"expected a node, got {str(node)[:40]!r}")
-        reader.known(node, _SPLIT if "feature" in node else _LEAF, place)
-        if "feature" not in node:
+    def look(node: Any) -> Leaf | Split:
+        is_split = isinstance(node, dict) and "feature" in node
+        node = reader.known(node, _SPLIT if is_split else _LEAF, place)
+        if not is_split:
             return Leaf(float(reader.float32(node.get("value"), f"{place}, value") * weight))
-        name = reader.part(node, "feature", str, place)
-        if name not in columns:
-            raise reader.fail(place, f"a tree asks about {name!r}, which the model's features do not list")
+        name = reader.choice(reader.part(node, "feature", str, place), columns, place)
         threshold = reader.float32(node.get("threshold"), f"{place}, threshold") + SLACK
         children = [reader.part(node, side, dict, place) for side in ("left", "right")]
-        side = node.get("missing", "right")
-        reader.fail_if(side not in ("left", "right"), f"{place}, missing", f"expected left or right, got {side!r}")
+        side = reader.choice(node.get("missing", "right"), ("left", "right"), f"{place}, missing")
         return Split(columns[name], at_most(threshold), children[0], children[1], missing_right=side == "right")
 
     return look
@@ -184,8 +179,8 @@ def _plugin_trees(parsed: Any, raw: bool, names: list[str] | None, reader: Reade
 
 
 def _linear(parsed: Any, names: list[str] | None, reader: Reader) -> ForeignModel:
-    if not isinstance(parsed, dict) or not parsed:
-        raise reader.fail("model.definition", "expected an object of weights by feature that is not empty")
+    right = isinstance(parsed, dict) and parsed
+    reader.expect(right, "model.definition", "an object of weights by feature that is not empty", parsed)
     columns = list(parsed) if names is None else names
     known = set(columns)
     unknown = next((name for name in parsed if name not in known), None)
@@ -195,21 +190,18 @@ def _linear(parsed: Any, names: list[str] | None, reader: Reader) -> ForeignMode
     return ForeignModel("elasticsearch", form, float32=True, absent=0.0)
 
 
-def _plugin_normalizers(value: object, names: tuple[str, ...], reader: Reader) -> Normalizers | None:
+def _plugin_normalizers(value: Any, names: tuple[str, ...], reader: Reader) -> Normalizers | None:
     if not value:
         return None
-    if not isinstance(value, dict):
-        raise reader.fail("model.feature_normalizers", "expected an object by feature")
+    reader.expect(isinstance(value, dict), "model.feature_normalizers", "an object by feature", value)
     subtract, divide = np.zeros(len(names)), np.ones(len(names))
     columns = {name: k for k, name in enumerate(names)}
     for name, norm in value.items():
         place = f"model.feature_normalizers.{name}"
-        if name not in columns or not isinstance(norm, dict) or len(norm) != 1:
-            raise reader.fail(place, "expected a feature of the model with one normalizer")
+        right = name in columns and isinstance(norm, dict) and len(norm) == 1
+        reader.expect(right, place, "a feature of the model with one normalizer", norm)
         kind, params = next(iter(norm.items()))
-        keys = {"min_max": ("minimum", "maximum"), "standard": ("mean", "standard_deviation")}.get(kind)
-        if keys is None:
-            raise reader.fail(place, f"unknown normalizer {kind!r}; min_max and standard are known")
+        keys = _PLUGIN_NORMS[reader.choice(kind, _PLUGIN_NORMS, place)]
         first, second = (reader.number(reader.part(params, key, (int, float), place), f"{place}.{key}") for key in keys)
         k = columns[name]
         subtract[k] = first

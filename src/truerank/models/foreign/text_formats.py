@@ -1,8 +1,8 @@
 """Text formats that number the features from 1: RankLib, SVM-light and SVM-rank, and sofia-ml.
 
 RankLib has linear models, RankBoost's stumps, and trees as tags, over float32 features. `x <= threshold` goes left in
-trees; a weak ranker of RankBoost is 1 where `x > threshold`. Its own loader skips lines that start with `##`, which are
-settings of training. The others have linear models of float64 features.
+trees; a weak ranker of RankBoost is 1 where `x > threshold`. RankLib's loader skips lines that start with `##`, which
+are settings of training. The other formats have linear models of float64 features.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_featur
     for number, line in body:
         for word in line.split("#")[0].split():
             parts = word.split(":")
-            if len(parts) != _PAIRS[name]:
-                expected = "fid:weight" if _PAIRS[name] == 2 else "fid:threshold:alpha"
-                raise reader.fail(f"line {number}", f"expected {expected}, got {word[:40]!r}")
+            expected = "fid:weight" if _PAIRS[name] == 2 else "fid:threshold:alpha"
+            reader.expect(len(parts) == _PAIRS[name], f"line {number}", expected, word)
             fid = reader.integer(parts[0], f"line {number}", 0 if name == "Linear Regression" else 1)
             rows.append((fid, [reader.number(part, f"line {number}") for part in parts[1:]]))
     names = _numbered_names(max((fid for fid, _ in rows), default=0), n_features, reader)
@@ -68,16 +67,19 @@ def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_featur
 
 
 def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features: int | None) -> ForeignModel:
-    """Read a net without hidden layer. The score is the weighted sum, with which the output increases."""
+    """Read a net without hidden layers; the score is the weighted sum, since the output increases with it."""
     reader.fail_if(len(body) < 3, "", f"the file ends before the weights of {name}")
     ids = [reader.integer(v, f"line {body[0][0]}", 1) for v in body[0][1].split()]
     if body[1][1].split() != ["0"]:
-        raise reader.fail(f"line {body[1][0]}", "a net with hidden layers is not read; it is neither linear nor trees")
+        raise reader.fail(
+            f"line {body[1][0]}",
+            "a net with hidden layers is neither linear nor a sum of trees, and cannot be imported",
+        )
     names = _numbered_names(max(ids, default=0), n_features, reader)
     coef, bias = np.zeros(len(names)), 0.0
     for number, line in body[2:]:
         words = line.split()
-        reader.fail_if(len(words) < 3, f"line {number}", f"expected layer, neuron and weights, got {line[:40]!r}")
+        reader.expect(len(words) >= 3, f"line {number}", "layer, neuron and weights", line)
         neuron = reader.integer(words[1], f"line {number}", 0, len(ids))
         weight = reader.number(words[2], f"line {number}")
         if neuron == len(ids):
@@ -90,7 +92,9 @@ def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features
 
 
 def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) -> ForeignModel:
-    reader.fail_if(re.search(r"<[!?]", text), "", "declarations and entities have no place in a model")
+    reader.fail_if(
+        re.search(r"<[!?]", text), "", "the file has a declaration or an entity, which RankLib does not write"
+    )
     start = text.find("<ensemble")
     try:
         root = ElementTree.fromstring(f"<model>{text[start:] if start >= 0 else ''}</model>")
@@ -127,16 +131,17 @@ def _look(place: str, weight: np.float32, ids: list[int], reader: Reader) -> Any
         return None if not found else (found[0].text or "").strip()
 
     def look(node: Any) -> Leaf | Split:
-        reader.fail_if(node.tag != "split", place, f"expected <split>, got <{node.tag[:40]}>")
+        reader.choice(node.tag, ("split",), place)
         output = text_of(node, "output")
         reader.known(_tags(node), _SPLIT if output is None else _OUTPUT, place)
         if output is not None:
             return Leaf(float(reader.float32(output, f"{place}, output") * weight))
         feature = reader.integer(text_of(node, "feature"), f"{place}, feature", 1)
         threshold = reader.float32(text_of(node, "threshold"), f"{place}, threshold")
-        children = {part.get("pos"): part for part in node if part.tag == "split"}
-        if set(children) != {"left", "right"} or len([part for part in node if part.tag == "split"]) != 2:
-            raise reader.fail(place, 'a split must have an <output>, or one child at pos="left" and one at pos="right"')
+        found = [part for part in node if part.tag == "split"]
+        children = {part.get("pos"): part for part in found}
+        right = set(children) == {"left", "right"} and len(found) == 2
+        reader.expect(right, place, 'an <output>, or one child at pos="left" and one at pos="right"', list(children))
         ids.append(feature)
         return Split(feature - 1, at_most(threshold), children["left"], children["right"], missing_right=True)
 
@@ -144,7 +149,7 @@ def _look(place: str, weight: np.float32, ids: list[int], reader: Reader) -> Any
 
 
 def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> ForeignModel:
-    """Read `w x - b`, where w is the sum of the support vectors times their multipliers, of the linear kernel."""
+    """Read `w x - b` of a linear kernel, where w is the sum of the support vectors times their multipliers."""
     lines = text.splitlines()
     head: dict[str, str] = {}
     start = len(lines)
@@ -155,7 +160,7 @@ def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> 
         if comment.startswith("threshold b"):
             start = number
             break
-        reader.fail_if(not mark, f"line {number}", f"expected a value and its comment, got {line[:40]!r}")
+        reader.expect(mark, f"line {number}", "a value and its comment", line)
     else:
         raise reader.fail("", "the file ends before the threshold b: it is truncated")
     threshold = next(head.pop(comment) for comment in list(head) if comment.startswith("threshold b"))
@@ -166,8 +171,7 @@ def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> 
     key = "number of support vectors plus 1"
     claimed = reader.integer(head.get(key), key, 1, 1 << 40)
     vectors = [(n, line) for n, line in enumerate(lines[start:], start + 1) if line.split("#")[0].strip()]
-    if len(vectors) != claimed - 1:
-        raise reader.fail("", f"{claimed - 1} support vectors are claimed and {len(vectors)} are there")
+    reader.count(vectors, claimed - 1, "", "support vectors")
     names = _numbered_names(size, n_features, reader)
     coef = np.zeros(len(names))
     for number, line in vectors:
@@ -177,7 +181,7 @@ def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> 
             key, colon, value = word.partition(":")
             if key == "qid":
                 continue
-            reader.fail_if(not colon, f"line {number}", f"expected id:value, got {word[:40]!r}")
+            reader.expect(colon, f"line {number}", "id:value", word)
             column = reader.integer(key, f"line {number}", 1, size) - 1
             coef[column] += alpha * reader.number(value, f"line {number}")
     bias = -reader.number(threshold, f"line {start}")
@@ -187,8 +191,8 @@ def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> 
 def read_sofia_ml(text: str, reader: Reader) -> ForeignModel:
     """Read one line of weights separated by blanks; the bias is the first, because dimension 0 is 1 in every row."""
     weights = np.array([reader.number(word, f"word {k}") for k, word in enumerate(text.split(), 1)])
-    if len(weights) < 2 or len(text.strip().splitlines()) != 1:
-        raise reader.fail("", "expected one line with a bias and weights")
+    right = len(weights) >= 2 and len(text.strip().splitlines()) == 1
+    reader.expect(right, "", "one line with a bias and weights", text)
     return _linear_model("sofia-ml", tuple(default_names(len(weights) - 1)), weights[1:], float(weights[0]), False)
 
 

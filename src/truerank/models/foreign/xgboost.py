@@ -36,8 +36,8 @@ _IDENTITY = (
 )  # fmt: skip
 _DEFAULT_SIDE = "missing values go to the default side of each split"
 _AS_NAN = (
-    "XGBoost counts what a sparse matrix or LETOR line leaves out as missing, and the value of `missing=`, which newer "
-    "files do not name: give nan in their place"
+    "XGBoost counts as missing what a sparse matrix or a LETOR line leaves out, and the value of `missing=`, which "
+    "newer files do not name: replace both by nan"
 )
 _ONE_LEAF = {"size_leaf_vector": ("0", "1", 0, 1), "num_roots": ("0", "1", 0, 1)}
 _FILE = Keys("learner version")
@@ -58,6 +58,7 @@ _TREE_PARAM = Keys("num_nodes", places="num_deleted num_feature", only=_ONE_LEAF
 _DUMP_LEAF = Keys("nodeid leaf", statistics="cover", places="depth")
 _DUMP_SPLIT = Keys("nodeid split split_condition yes no missing children", statistics="gain cover", places="depth")
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
+_LENGTHS = (b"i", b"U", b"I", b"l", b"L")
 _CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 _DEEPEST = 64
 
@@ -65,7 +66,7 @@ _DEEPEST = 64
 def read_saved(value: Any, reader: Reader, *, plugin: bool = False) -> ForeignModel:
     """Read the JSON or UBJSON of `save_model`. Scores are those of `predict(output_margin=True)`.
 
-    With `plugin`, they are those of the LTR plugins: of all trees, without the base score and without categories.
+    With `plugin`, scores are those of the LTR plugins: of all trees, without the base score and without categories.
     """
     reader.known(value, _FILE, "")
     learner = reader.known(reader.part(value, "learner", dict, ""), _LEARNER, "learner")
@@ -74,18 +75,14 @@ def read_saved(value: Any, reader: Reader, *, plugin: bool = False) -> ForeignMo
         reader.part(learner, "learner_model_param", dict, "learner"), _PARAMS, "learner.learner_model_param"
     )
     n_features = reader.integer(params.get("num_feature"), "learner.learner_model_param.num_feature")
-    for key, default in (("num_class", "0"), ("num_target", "1")):
-        if reader.integer(params.get(key, default), f"learner.learner_model_param.{key}") > 1:
-            raise reader.fail(f"learner.learner_model_param.{key}", "a ranker has one output a row")
+    for key in ("num_class", "num_target"):  # a ranker has one output a row
+        reader.integer(params.get(key, 1), f"learner.learner_model_param.{key}", 0, 1)
     given = reader.part(learner, "feature_names", list, "learner") if learner.get("feature_names") else []
     names = reader.names(given or [f"f{k}" for k in range(n_features)], "learner.feature_names")
-    if len(names) != n_features:
-        raise reader.fail("learner.feature_names", f"{len(names)} names for num_feature={n_features}")
+    reader.count(names, n_features, "learner.feature_names", "names (num_feature)")
     base = 0.0 if plugin else _base_margin(params.get("base_score", "0"), learner, value.get("version"), reader)
     kind, place = booster.get("name"), "learner.gradient_booster"
-    if not isinstance(kind, str) or kind not in _BOOSTERS or (plugin and kind != "gbtree"):
-        expected = "gbtree" if plugin else "gbtree, dart or gblinear"
-        raise reader.fail(f"{place}.name", f"expected {expected}, got {kind!r}")
+    reader.choice(kind, ("gbtree",) if plugin else tuple(_BOOSTERS), f"{place}.name")
     reader.known(booster, _BOOSTERS[kind], place)
     if kind == "gblinear":
         return replace(_linear(booster, names, base, reader), numbered=not given)
@@ -99,7 +96,7 @@ def read_saved(value: Any, reader: Reader, *, plugin: bool = False) -> ForeignMo
     kept, notes = (len(trees), ()) if plugin else _kept_trees(learner, model, len(trees), reader)
     listed = _listed(model.get("cats"), f"{place}.model.cats", n_features, reader)
     if plugin and (listed or "c" in (learner.get("feature_types") or [])):
-        raise reader.fail("learner.feature_types", "the plugin does not know categories", code="categories")
+        raise reader.fail("learner.feature_types", "the plugin does not support categories", code="categories")
     builder = TreeBuilder(reader)
     for number, tree in enumerate(trees[:kept]):
         weight = 1.0 if weights is None else weights[number]
@@ -112,25 +109,24 @@ def read_saved(value: Any, reader: Reader, *, plugin: bool = False) -> ForeignMo
 
 
 def _trees_of(model: dict[str, Any], weights: list[float] | None, place: str, reader: Reader) -> list[Any]:
-    """Return the trees after a check of their number, and that all add to one output."""
+    """Return the trees after a check of their number and of their only output."""
     trees: list[Any] = reader.part(model, "trees", list, place)
     param = reader.part(model, "gbtree_model_param", dict, place)
-    claimed = reader.known(param, _TREES_PARAM, f"{place}.gbtree_model_param").get("num_trees", len(trees))
-    if reader.integer(claimed, f"{place}.gbtree_model_param.num_trees", 0, 1 << 40) != len(trees):
-        raise reader.fail(f"{place}.gbtree_model_param", f"num_trees is {claimed!r}, and there are {len(trees)} trees")
-    if weights is not None and len(weights) != len(trees):
-        raise reader.fail("learner.gradient_booster.weight_drop", f"{len(weights)} weights for {len(trees)} trees")
+    at = f"{place}.gbtree_model_param"
+    claimed = reader.known(param, _TREES_PARAM, at).get("num_trees", len(trees))
+    reader.count(trees, reader.integer(claimed, f"{at}.num_trees", 0, 1 << 40), at, "trees (num_trees)")
+    if weights is not None:
+        reader.count(weights, len(trees), "learner.gradient_booster.weight_drop", "weights, one for each tree")
     outputs = reader.part(model, "tree_info", list, place) if "tree_info" in model else []
     reader.fail_if(any(outputs), f"{place}.tree_info", "a tree belongs to another output than the first")
     return trees
 
 
 def _listed(value: Any, place: str, n_features: int, reader: Reader) -> dict[int, Categories]:
-    """Return the lists of categories by column; texts are the letters of all, with the end of each in `offsets`."""
+    """Return the lists of categories by column; the file joins texts, and `offsets` has the end of each."""
     lists: dict[int, Any] = {}
     encoded = [] if value is None else reader.part(reader.known(value, _CATEGORIES, place), "enc", list, place)
-    if len(encoded) not in (0, n_features):
-        raise reader.fail(f"{place}.enc", f"expected a list for each of {n_features} columns, got {len(encoded)}")
+    reader.count(encoded, n_features if encoded else 0, f"{place}.enc", "lists, one for each column")
     for column, own in enumerate(encoded):
         at = f"{place}.enc[{column}]"
         values = reader.part(reader.known(own, _LIST, at), "values", list, at)
@@ -140,7 +136,7 @@ def _listed(value: Any, place: str, n_features: int, reader: Reader) -> dict[int
             if not letters.isascii():  # XGBoost 3.2 counts characters where it cuts bytes
                 raise reader.fail(
                     at,
-                    "XGBoost cuts categories with letters beyond ASCII at wrong places; rename them, and train again",
+                    "XGBoost cuts categories with letters beyond ASCII at wrong places. Rename them, and train again.",
                     code="letters",
                 )
             values = [letters[start:end] for start, end in zip(ends[:-1], ends[1:])]
@@ -174,7 +170,7 @@ def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, read
     if "scikit_learn" in attributes:
         return stop, (f"the first {stop} of {count} trees, as XGBRanker.predict uses after early stopping",)
     return count, (
-        f"all {count} trees, as Booster.predict uses; early stopping found the first {stop} best: save "
+        f"all {count} trees, as Booster.predict uses; early stopping chose the first {stop}: save "
         f"booster[:{best + 1}] to have these",
     )
 
@@ -186,23 +182,21 @@ def _base_margin(text: object, learner: dict[str, Any], version: object, reader:
         try:
             values = json.loads(text)
         except ValueError:
-            raise reader.fail(place, f"expected a number or an array of one, got {text!r}") from None
-        if not isinstance(values, list) or len(values) != 1:
-            raise reader.fail(place, f"expected one number, got {text!r}")
-        text = values[0]
+            values = None
+        (text,) = reader.count(values, 1, place, "number")
     base = float(reader.float32(text, place))
     objective = learner.get("objective")
     name = objective.get("name", "") if isinstance(objective, dict) else ""
     if name in _LOGIT or (name == "binary:logitraw" and isinstance(version, list) and version < [1, 3]):
-        reader.fail_if(not 0 < base < 1, place, f"a probability is expected with {name}, got {base}")
+        reader.expect(0 < base < 1, place, f"a probability with {name}", base)
         odds = float(np.float32(1) / np.float32(base) - np.float32(1))
         return float(np.float32(-math.log(odds)))  # equals C's logf; NumPy's float32 log differs by an ulp
     if name in _LOG:
-        reader.fail_if(not base > 0, place, f"a positive number is expected with {name}, got {base}")
+        reader.expect(base > 0, place, f"a positive number with {name}", base)
         return float(np.float32(math.log(base)))
     if name and name not in _IDENTITY:
         raise reader.fail(
-            "learner.objective.name", f"{name!r} is unknown, and with it the scale of the base score", code="objective"
+            "learner.objective.name", f"the scale of the base score is unknown for {name!r}", code="objective"
         )
     return base
 
@@ -211,8 +205,7 @@ def _linear(booster: dict[str, Any], names: tuple[str, ...], base: float, reader
     place = "learner.gradient_booster.model.weights"
     model = reader.known(booster.get("model"), _LINEAR, "learner.gradient_booster.model")
     weights = [reader.float32(v, place) for v in reader.part(model, "weights", list, "learner.gradient_booster.model")]
-    if len(weights) != len(names) + 1:
-        raise reader.fail(place, f"expected {len(names)} weights and a bias, got {len(weights)} numbers")
+    reader.count(weights, len(names) + 1, place, "numbers, the weights and a bias")
     values = np.array(weights, dtype=np.float32).astype(np.float64)
     start = float(np.float32(base) + np.float32(values[-1]))
     form = ModelForm(names, Linear(values[:-1]), start=start, float32_sums=True)
@@ -231,10 +224,8 @@ def _add_saved_tree(
     reader.known(tree, _TREE, place)
 
     def column(key: str, size: int | None = None) -> list[Any]:
-        values = reader.part(tree, key, list, place)
-        if size is not None and len(values) != size:
-            raise reader.fail(f"{place}.{key}", f"expected {size} values, got {len(values)}")
-        return values
+        values: list[Any] = reader.part(tree, key, list, place)
+        return values if size is None else reader.count(values, size, f"{place}.{key}")
 
     left = column("left_children")
     size = len(left)
@@ -255,7 +246,7 @@ def _add_saved_tree(
             return Leaf(float(np.float32(weight) * reader.float32(conditions[node], f"{at}, split_conditions")))
         reader.fail_if(-1 in children, at, "a node has one child")
         feature = reader.integer(features[node], f"{at}, split_indices", 0, n_features - 1)
-        reader.fail_if(default[node] not in (0, 1), f"{at}, default_left", f"expected 0 or 1, got {default[node]!r}")
+        reader.choice(default[node], (0, 1), f"{at}, default_left")
         if node in categories:  # those go right
             before = lambda c: _below(np.float32(c))  # noqa: E731
             sides = children[1], children[0], not default[node]
@@ -292,8 +283,7 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None, *, 
     The LTR plugins of Elasticsearch and OpenSearch read the same nodes, with "yes" as the first child; without
     "missing", a missing value goes to "no".
     """
-    if not isinstance(value, list) or not value:
-        raise reader.fail("", "expected a list of trees that is not empty")
+    reader.fail_if(not isinstance(value, list) or not value, "", "expected a list of trees that is not empty")
     found: dict[str, int] = {} if names is None else {name: k for k, name in enumerate(names)}
     builder = TreeBuilder(reader)
     for number, tree in enumerate(value):
@@ -312,19 +302,18 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None, *, 
             if name not in found:
                 reader.fail_if(names is not None, f"{at}.split", f"there is no feature {name!r}")
                 found[name] = len(found)
-            children = reader.part(node, "children", list, at)
-            reader.fail_if(len(children) != 2, f"{at}.children", f"expected two children, got {len(children)}")
+            children = reader.count(reader.part(node, "children", list, at), 2, f"{at}.children", "children")
             by_id = {reader.part(child, "nodeid", (int, str), f"{at}.children"): child for child in children}
             yes, no = (reader.part(node, key, (int, str), at) for key in ("yes", "no"))
             if yes not in by_id or no not in by_id or yes == no:
                 raise reader.fail(at, f"yes ({yes!r}) and no ({no!r}) must be its two children")
             missing = no if plugin and "missing" not in node else reader.part(node, "missing", (int, str), at)
-            reader.fail_if(missing not in by_id, f"{at}.missing", f"expected one of its children, got {missing!r}")
+            reader.choice(missing, by_id, f"{at}.missing")
             if isinstance(node.get("split_condition"), list):
                 raise reader.fail(
                     f"{at}.split_condition",
-                    "a JSON dump with categorical splits cannot be imported; "
-                    "save the model itself: booster.save_model('model.json')",
+                    "a JSON dump with categorical splits cannot be imported. "
+                    "Save the model itself: booster.save_model('model.json')",
                     code="categories",
                 )
             value = reader.float32(node.get("split_condition"), f"{at}.split_condition")
@@ -346,7 +335,7 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None, *, 
 
 
 def _below(value: np.float32) -> float:
-    """Return the threshold of `x ≤` that equals `x < value`."""
+    """Return the threshold c for which `x ≤ c` equals `x < value`."""
     return at_most(np.nextafter(value, np.float32(-np.inf)))
 
 
@@ -359,23 +348,22 @@ class UbjsonReader:
     def read(self) -> Any:
         """Return the only value."""
         value = self._value(self._take(1), 0)
-        if self.data[self.place :].strip(b"N\0"):
-            raise self._fail("there is something after the end of the value")
+        self._fail_if(self.data[self.place :].strip(b"N\0"), "the file has content after the end of the value")
         return value
 
-    def _fail(self, what: str) -> Exception:
-        return self.reader.fail(f"byte {self.place}", what)
+    def _fail_if(self, wrong: object, what: str) -> None:
+        self.reader.fail_if(wrong, f"byte {self.place}", what)
 
     def _take(self, size: int) -> bytes:
-        if size < 0 or size > len(self.data) - self.place:
-            raise self._fail(f"{size} bytes are claimed and {len(self.data) - self.place} are left")
+        left = len(self.data) - self.place
+        if not 0 <= size <= left:
+            self._fail_if(True, f"{size} bytes are claimed and {left} are left")
         part = self.data[self.place : self.place + size]
         self.place += size
         return part
 
     def _value(self, marker: bytes, depth: int) -> Any:
-        if depth > _DEEPEST:
-            raise self._fail(f"containers are nested more than {_DEEPEST} deep")
+        self._fail_if(depth > _DEEPEST, "containers are nested too deeply")
         if marker in _NUMBERS:
             return self._numbers(marker, 1)[0].item()
         if marker in _CONSTANTS:
@@ -386,9 +374,8 @@ class UbjsonReader:
             return self._take(1).decode("latin-1")
         if marker == b"[":
             return self._array(depth)
-        if marker == b"{":
-            return self._object(depth)
-        raise self._fail(f"unknown marker {marker!r}")
+        self._fail_if(marker != b"{", f"unknown marker {marker!r}")
+        return self._object(depth)
 
     def _numbers(self, marker: bytes, count: int) -> np.ndarray:
         dtype = np.dtype(_NUMBERS[marker])
@@ -396,33 +383,28 @@ class UbjsonReader:
 
     def _size(self) -> int:
         marker = self._take(1)
-        if marker not in (b"i", b"U", b"I", b"l", b"L"):
-            raise self._fail(f"expected a length, got marker {marker!r}")
+        self._fail_if(marker not in _LENGTHS, f"expected a length, got marker {marker!r}")
         size = int(self._numbers(marker, 1)[0])
-        if size < 0:
-            raise self._fail(f"a length is {size}")
+        left = len(self.data) - self.place
+        self._fail_if(not 0 <= size <= left, f"a length of {size} is claimed, and {left} bytes are left")
         return size
 
     def _text(self) -> str:
         try:
             return self._take(self._size()).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise self._fail(f"a text is no UTF-8: {error.reason}") from None
+            raise self.reader.fail(f"byte {self.place}", f"a text is not UTF-8: {error.reason}") from None
 
     def _head(self) -> tuple[bytes | None, int | None]:
         kind = count = None
         if self.data[self.place : self.place + 1] == b"$":
             self._take(1)
             kind = self._take(1)
-            if kind == b"N":
-                raise self._fail("a container of nothing")
+            self._fail_if(kind == b"N", "a container has values without a type")
         if self.data[self.place : self.place + 1] == b"#":
             self._take(1)
             count = self._size()
-        elif kind is not None:
-            raise self._fail("a typed container has no count")
-        if count is not None and count > len(self.data) - self.place:
-            raise self._fail(f"{count} parts are claimed and {len(self.data) - self.place} bytes are left")
+        self._fail_if(kind is not None and count is None, "a typed container has no count")
         return kind, count
 
     def _array(self, depth: int) -> list[Any]:
@@ -446,12 +428,11 @@ class UbjsonReader:
                 self._take(1)
                 break
             key = self._text()
-            if key in result:
-                raise self._fail(f"the key {key!r} occurs twice")
+            self._fail_if(key in result, f"the key {key!r} occurs twice")
             result[key] = self._value(self._take(1) if kind is None else kind, depth + 1)
         return result
 
 
 def looks_like_ubjson(data: bytes) -> bool:
-    """Whether the first bytes are an object of UBJSON: a length marker follows the brace."""
-    return len(data) > 2 and data[:1] == b"{" and data[1:2] in (b"i", b"U", b"I", b"l", b"L", b"$", b"#")
+    """Return whether the first bytes are an object of UBJSON: a length marker follows the brace."""
+    return len(data) > 2 and data[:1] == b"{" and data[1:2] in {*_LENGTHS, b"$", b"#"}
