@@ -155,7 +155,7 @@ def _ranker(args: Arguments, file: str, judged: str) -> _Found:
     advice = "not a ranker; calibrate its scores with --scores and --data"
     model = common.load_as(truerank.Ranker, file, advice)
     with common.cluster_of(args.cluster) as client:
-        data = common.read_graded(judged, args, client=client, like=model)
+        data = common.read_graded(judged, args, model, client=client)
         seen = None  # with --cv the model itself scores nothing
         about = "scores: by rankers that were trained on other queries"
         if args.cv is None:
@@ -187,7 +187,7 @@ def _scores(args: Arguments, file: str, judged: str) -> _Found:
     """Like `_ranker`, for a file of scores."""
     from truerank.experiments.systems import read_stated
 
-    data = common.read_graded(judged, args, features=False)
+    data = common.read_graded(judged, args, features=[])
     scores = read_stated(file, data)
     relevant = data.restore(_grades(data, judged)) >= args.rel
     query = data.restore(data.query_index)

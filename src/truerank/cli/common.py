@@ -7,8 +7,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from errno import EISDIR
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,7 +22,6 @@ from truerank.core.errors import DataFileError as DataFileError
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.errors import ModelFileError, Wording
 from truerank.core.files import read_text
-from truerank.core.names import resolve
 from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
@@ -34,9 +34,9 @@ from truerank.core.results import headed
 if TYPE_CHECKING:
     import numpy as np
 
-    from truerank.data.columns import Columns
     from truerank.data.ranking_data import RankingData
     from truerank.data.remarks import Remark
+    from truerank.io.rows import RowsAt
     from truerank.io.trec import Qrels
 
 
@@ -92,9 +92,6 @@ def cluster_of(address: str | None) -> Iterator[Any]:
             cluster.close()
 
 
-_HOLDS = "truerank.io.judgements.registry:holds_judgements"
-
-
 def is_named(args: options.Reading) -> bool:
     """Return whether an option names a column of the data."""
     of_tables = args.query_column, args.grade_column, args.document_column
@@ -132,19 +129,19 @@ def _check_kind(args: options.Reading, path: str, table: bool) -> None:
     refuse_idle(args, idle[0], f"is for {idle[1]}, and {path} is {what}")
 
 
-def read_partitions(pattern: str, args: options.Reading, client: Any, *, like: Any = None) -> Any:
-    """The files of a pattern, one partition each, with the same columns as `read_data`."""
+def read_partitions(pattern: str, args: options.Reading, client: Any, *likes: Any) -> Any:
+    """The files of a pattern, one partition each, with the columns that models, or training data, know by name."""
     from truerank.cluster import read_letor, read_parquet
     from truerank.cluster.partition import expand
-    from truerank.data.columns import reading_of
 
-    columns = _columns(args, like)
     tables = {bool(table_kind(path)) for path in expand(pattern)}
     if len(tables) > 1:
         raise UsageError(f"{pattern}: names both tables and LETOR text; give one kind of files")
-    _check_kind(args, pattern, tables == {True})
+    place = place_of(pattern, args, table=tables == {True})
+    known = place.known(*likes)
+    columns = place.columns(known)
     common_options: dict[str, Any] = {"client": client, "hold": not args.out_of_core}
-    common_options["missing"] = args.missing or reading_of(like).get("missing", "error")
+    common_options["missing"] = place.missing_values(known)
     if tables == {True}:
         if args.document_column is not None:
             common_options["document"] = args.document_column
@@ -155,23 +152,6 @@ def read_partitions(pattern: str, args: options.Reading, client: Any, *, like: A
         )  # fmt: skip
     common_options |= {"n_features": args.n_features, "sparse": args.sparse, "max_line": args.max_line}
     return read_letor(pattern, columns=columns, **common_options)
-
-
-def _columns(args: options.Reading, like: Any) -> Columns:
-    """The columns of `like`, if it is a model or data with column names; else those of the options."""
-    from truerank.data.columns import Columns
-
-    features, exclude, position = args.features, args.exclude, args.position
-    if position is not None:  # is read even if the others leave it out
-        features = features and [*features, position]
-        exclude = exclude and [entry for entry in exclude if entry != position]
-    is_model = hasattr(like, "predict")
-    names = getattr(like, "feature_names_in_" if is_model else "feature_names", None)
-    if names is None:
-        return Columns(features, exclude)
-    if is_model and (features or exclude):
-        raise UsageError("--features, --exclude: the model knows its columns by name; leave them out")
-    return Columns(names=[*map(str, names), *([position] if is_model and position is not None else [])])
 
 
 def remember_reading(model: Any, args: options.Reading, like: Any = None) -> None:
@@ -186,86 +166,40 @@ def remember_reading(model: Any, args: options.Reading, like: Any = None) -> Non
         model.reading_ = kept
 
 
-def read_data(
-    path: str,
-    args: options.Reading,
-    *,
-    like: Any = None,
-    features: bool = True,
-    dtype: str = "float64",
-    comments: bool = True,
-    groups: str | None = None,
-    graded: bool = False,
-    reading: Mapping[str, str] | None = None,
-) -> RankingData:
-    """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather).
+def place_of(path: str, args: options.Reading, *, table: bool | None = None, **own: Any) -> RowsAt:
+    """Return the rows of a file or a folder as the options say they are read; `own` are other fields of `RowsAt`.
 
-    A folder of published folds is read whole, but not by commands that would train on its test queries.
-
-    Its columns are those of `like`, a model or training data that know theirs by name; else what `--features` and
-    `--exclude` say, else all; with `features=False` a table's are not read. `groups` is a file of the group sizes of
-    LETOR text without qid, where it has another name than the text. What `like` knows of the columns of query, grade
-    and document, and of missing values, need not be given again; `graded` refuses a table without grades.
+    A folder of published folds is refused by commands that would train on its test queries.
     """
-    from truerank.data.columns import reading_of
-    from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
+    from truerank.io.rows import RowsAt
 
-    if os.path.isdir(path) and not args.ONE_FILE:
-        settings: dict[str, Any] = {"like": like, "features": features, "dtype": dtype, "comments": comments}
-        settings |= {"graded": graded, "reading": reading}
-        return resolve("truerank.io.letor.folds:read_folds")(
-            path, read=lambda one: read_data(str(one), args, **settings)
-        )
-    columns = _columns(args, like)
-    categories = getattr(like, "category_names", None) or args.categorical
-    known = reading_of(like) if reading is None else dict(reading)
-    missing = args.missing or known.pop("missing", "error")
-    scale = known.pop("grades", None)
-    _check_kind(args, path, bool(table_kind(path)))
-    if table_kind(path):
-        if not is_named(args) and not known and resolve(_HOLDS)(path):
-            return read_ratings(args, path).rows()
-        return truerank.read_table(
-            path,
-            query=args.query_column,
-            grade=args.grade_column,
-            document=args.document_column,
-            missing=missing,
-            defaults=known,
-            graded=graded,
-            features=[] if not features else columns.features if columns.names is None else columns.names,
-            exclude=columns.exclude if features else None,
-            categories=categories if features else None,
-            dtype=dtype,
-            grades=" ".join(args.grades or ()) or scale,
-        )
-
-    source: Any = path
-    if groups is None and path != "-" and resolve(_HOLDS)(path):
-        return read_ratings(args, path).rows()
-    if groups is not None:
-        source = with_query_ids(path, read_group_sizes(groups))
-    elif path != "-":
-        source = with_sizes_beside(path)
-    data = truerank.read_letor(
-        source,
-        missing=missing,
-        dtype=dtype,
-        sparse=args.sparse,
-        n_features=args.n_features,
-        comments=comments,
-        max_line=args.max_line,
-    )
-    return columns.of(data)
+    if args.ONE_FILE and os.path.isdir(path):
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
+    _check_kind(args, path, bool(table_kind(path)) if table is None else table)
+    names = "features", "exclude", "missing", "sparse", "n_features", "max_line"
+    settings = {name: getattr(args, name) for name in names} | {"categories": args.categorical}
+    settings |= {"query": args.query_column, "grade": args.grade_column, "document": args.document_column}
+    settings |= {"grades": " ".join(args.grades or ()) or None, "also": (args.position,) if args.position else ()}
+    settings |= {"unless_known": "error", "ratings": partial(read_ratings, args), "of_caller": True}
+    return RowsAt(path, **(settings | own))
 
 
-def read_graded(
-    path: str, args: options.Reading, *, like: Any = None, features: bool = True, client: Any = None
-) -> Any:
-    """Like `read_judged`, with remarks on the data."""
+def read_data(path: str, args: options.Reading, *likes: Any, graded: bool = False, **own: Any) -> RankingData:
+    """Read rows as the options say, with the columns that models, or training data, know by name."""
+    place = place_of(path, args, **own)
+    rows: RankingData = place.read(place.known(*likes), graded=graded)
+    return rows
+
+
+def read_graded(path: str, args: options.Reading, *likes: Any, client: Any = None, **own: Any) -> Any:
+    """Like `read_data`, for data with grades, with remarks on them. With a client, `read_partitions`."""
     from truerank.experiments.policy import about_data
 
-    data = read_judged(path, args, like=like, features=features, client=client)
+    data: Any = None
+    if client is None:
+        data = read_data(path, args, *likes, graded=True, **own)
+    else:
+        data = read_partitions(path, args, client, *likes)
     trains = isinstance(args, options.Learner)
     if trains and not data.n_features:
         raise InvalidInputError(
@@ -273,15 +207,6 @@ def read_graded(
         )
     remark(args, path, about_data(data, args.convention, trains=trains))
     return data
-
-
-def read_judged(
-    path: str, args: options.Reading, *, like: Any = None, features: bool = True, client: Any = None
-) -> Any:
-    """Like `read_data`, for data with grades. With a client, `read_partitions`."""
-    if client is not None:
-        return read_partitions(path, args, client, like=like)
-    return read_data(path, args, like=like, features=features, graded=True)
 
 
 def tell_remarks(remarks: Iterable[Remark]) -> None:

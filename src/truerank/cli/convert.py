@@ -119,8 +119,8 @@ def _read(args: Arguments) -> truerank.RankingData:
             args,
             dtype="float32" if args.float32 else "float64",
             comments=not args.no_comments,
-            groups=args.groups,
-            features=args.to != "qrels",
+            sizes=args.groups,
+            **({"features": []} if args.to == "qrels" else {}),
         )
     except DataFileError as error:
         if not args.groups or error.column is None:

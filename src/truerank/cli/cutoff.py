@@ -126,11 +126,11 @@ def _lists(args: Arguments, files: list[str]) -> tuple[Any, Any, Any]:
         return data.X[ranked], None if data.y is None else data.y[ranked], data.qid[ranked]
     read = common.read_graded if graded else common.read_data
     if args.scores is not None and args.data is not None:
-        data = read(args.data, args, features=False)
+        data = read(args.data, args, features=[])
         scores = read_stated(args.scores, data)
     else:
         model = common.load_ranker(files[0])
-        data = read(files[1], args, like=model)
+        data = read(files[1], args, model)
         if graded:
             seen = about_training(args.training_queries, {files[0]: model}, data)
             data = data.take_queries(seen.keep.nonzero()[0])

@@ -75,13 +75,13 @@ def _probabilities(args: Arguments) -> tuple[Any, Any, Any, dict[str, Any]]:
     if isinstance(model, truerank.CalibratedRanker):
         if args.data is None or args.scores is not None:
             raise common.UsageError(f"{args.calibrated} holds a calibrated ranker: give DATA (and no --scores)")
-        documents = common.read_data(args.data, args, like=model)
+        documents = common.read_data(args.data, args, model)
         seen = _seen(args, model, documents)
         return model.predict_proba(documents)[:, 1], model.predict(documents), documents, seen
     if args.scores is None:
         raise common.UsageError(f"{args.calibrated} holds a calibrator of scores: give --scores FILE")
     common.refuse_idle(args, ("features", "exclude"), "chooses columns for a ranker, and a calibrator has none")
-    data = None if args.data is None else common.read_data(args.data, args, features=False)
+    data = None if args.data is None else common.read_data(args.data, args, features=[])
     scores = read_scores(args.scores, None if data is None else data.n_rows)
     return model.predict_proba(scores)[:, 1], scores, data, {}
 

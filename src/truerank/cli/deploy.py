@@ -102,7 +102,7 @@ def run(args: Arguments) -> int:
         if getattr(model, "category_names_", None):
             model = model.over_statistics()
         return _verify(args, asked, model, 1.0 if args.times is None else args.times)
-    certify = None if args.certify is None else common.read_data(args.certify, args, like=model)
+    certify = None if args.certify is None else common.read_data(args.certify, args, model)
     statistics = None
     if args.statistics is not None:
         statistics, model, certify = common.over_statistics(model, certify)

@@ -49,7 +49,7 @@ def run(args: Arguments) -> int:
 
     convention, most = args.convention or "ranklib", args.most or MOST
     model = common.load_ranker(args.model)
-    data = common.read_data(args.data, args, like=model)
+    data = common.read_data(args.data, args, model)
     common.remark(args, args.data, about_data(data, convention))
     if args.query is None:
         _features(args, model, data, convention, most)
@@ -72,7 +72,7 @@ def _features(args: Arguments, model: Any, data: Any, convention: str, most: int
 
     models = {args.model: model}
     if args.train is not None:
-        train = common.read_data(args.train, args, like=model)
+        train = common.read_data(args.train, args, model)
         names = getattr(model, "feature_names_in_", None)
         learned = {"training_sketch_": truerank.TrainingSketch.of(train), "feature_names_in_": names}
         models[args.train] = SimpleNamespace(**learned)  # in place of the models without a feature

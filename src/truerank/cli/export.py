@@ -43,8 +43,8 @@ def run(args: Arguments) -> int:
     cutoff = None if args.cutoff is None else load_cutoff(args.cutoff)
     names = common.read_names(args.feature_names)
     model = common.load_ranker(args.model)
-    data = None if args.certify is None else common.read_data(args.certify, args, like=model)
-    distil = None if args.distil is None else common.read_data(args.distil, args, like=model)
+    data = None if args.certify is None else common.read_data(args.certify, args, model)
+    distil = None if args.distil is None else common.read_data(args.distil, args, model)
     statistics, trained = None, ""
     if args.statistics is not None:
         trained = "" if data is None else str(truerank.training_queries(model, data))

@@ -53,7 +53,7 @@ def run(args: Arguments) -> int:
     model = common.load_as(truerank.Ranker, args.model, advice, steps=True)
     if args.cluster is not None:
         return _of_parts(args, args.data, model, as_scores)
-    data = common.read_data(args.data, args, like=model)
+    data = common.read_data(args.data, args, model)
     scores = common.predicted(model, data)
     if as_scores:
         common.write_scores(args.output, scores)
@@ -75,7 +75,7 @@ def _of_parts(args: Arguments, pattern: str, model: Any, as_scores: bool) -> int
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     with common.cluster_of(args.cluster) as client:
-        data = common.read_partitions(pattern, args, client, like=model)
+        data = common.read_partitions(pattern, args, client, model)
         parts = model.predict(data) if as_scores else data.ranked(model)
     with one_step():
         for number, part in enumerate(parts):

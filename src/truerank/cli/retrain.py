@@ -94,8 +94,8 @@ def _run(args: Arguments, state: str, target: str, compared: bytes) -> int:
     reference = _load_reference(earlier) if args.margin > 0 and earlier is not None else None
     data = _read(args, production)
     others = args.but(position=None)  # of queries to learn from alone
-    held_out = None if args.held_out is None else common.read_graded(args.held_out, others, like=production)
-    valid = None if args.valid is None else common.read_graded(args.valid, others, like=production)
+    held_out = None if args.held_out is None else common.read_graded(args.held_out, others, production)
+    valid = None if args.valid is None else common.read_graded(args.valid, others, production)
     both = 0 if held_out is None else len({*map(str, data.query_ids)} & {*map(str, held_out.query_ids)})
     if both:
         common.note(
@@ -148,7 +148,7 @@ def _read(args: Arguments, production: Any) -> truerank.RankingData:
     twice = [path for place, path in enumerate(args.data) if files[place] in files[:place]]
     if twice:
         raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice")
-    parts = [common.read_graded(path, args, like=production) for path in args.data]
+    parts = [common.read_graded(path, args, production) for path in args.data]
     if args.position is not None:
         parts = [common.with_position(part, args.position, [production]) for part in parts]
     data = parts[0] if len(parts) == 1 else truerank.RankingData.concatenate(parts)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truerank.cli import common, options
 
 if TYPE_CHECKING:
     from truerank.core.types import Convention, TrainingRule
-    from truerank.data.ranking_data import RankingData
     from truerank.experiments.experiment import Experiment
     from truerank.experiments.policy import Provenance
 
@@ -98,15 +96,17 @@ def experiment_of(
 ) -> Experiment:
     """Return the experiment on the systems, and print the remarks on what was read."""
     from truerank.experiments.experiment import Experiment
-    from truerank.experiments.systems import ModelFile, RowsFile
+    from truerank.experiments.systems import ModelFile
 
     common.check_one_stdin([path for path in (args.data, args.qrels, *named.files) if path is not None])
     systems: dict[str, Any] = dict(zip(named.names, named.files))
     models = {name: ModelFile(path, common.load_ranker(path)) for name, path in zip(named.names, named.models)}
     with common.cluster_of(args.cluster) as client:
         judgements = common.judgements_of(args)
-        if args.data is not None:
-            judgements = RowsFile(args.data, partial(_read, args, client), partial(_read_columns, args))
+        if client is not None:
+            judgements = common.read_partitions(str(args.data), args, client, *(one.model for one in models.values()))
+        elif args.data is not None:
+            judgements = common.place_of(args.data, args)
         found = Experiment(
             judgements, systems | models, " ".join(measures), baseline=baseline, convention=named.convention,
             topics=args.topics, training_queries=training_rule(args.training_queries), segments=args.segments,
@@ -114,26 +114,3 @@ def experiment_of(
         )  # fmt: skip
         common.tell_remarks(found.found)
     return found
-
-
-def _read(args: options.Compared, client: Any, like: Any) -> Any:
-    return common.read_judged(str(args.data), args, like=like, features=like is not None, client=client)
-
-
-def _read_columns(args: options.Compared, columns: list[str], like: Any) -> RankingData:
-    """Rows of `args.data` with at least these columns, read as the models know them."""
-    from truerank.data.columns import reading_of
-    from truerank.experiments.systems import check_column
-    from truerank.io.tables import column_names
-
-    data = str(args.data)
-    if data == "-":
-        raise common.UsageError(f"{columns[0]}: there is no such file, and columns are read from a file, not from -")
-    if common.table_kind(data):
-        known = column_names(data)
-        for name in columns:
-            check_column(name, known, data)
-        categories = getattr(like, "category_names", None) or {}
-        categorical = [name for name in categories if name in columns] or None
-        args = args.but(features=columns, exclude=None, missing="nan", categorical=categorical)
-    return common.read_data(data, args, reading=reading_of(like))

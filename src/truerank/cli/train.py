@@ -69,7 +69,7 @@ def _train(args: Arguments, train: str, model: str, ranker: Any, client: Any, st
         data = _with_teacher(args.teacher, data, ranker)
     if args.position is not None:
         data = common.with_position(data, args.position, [ranker])
-    valid = None if args.valid is None else common.read_graded(args.valid, args, client=client, like=data)
+    valid = None if args.valid is None else common.read_graded(args.valid, args, data, client=client)
     if args.categorical:
         common.set_categorical(ranker, data, args)
     read = time.process_time()

@@ -36,8 +36,8 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
 from truerank.core.threads import one_blas_thread
 from truerank.core.types import MatrixLike, RandomState
-from truerank.data.columns import rows_of
 from truerank.data.ranking_data import RankingData
+from truerank.io.rows import rows_of
 from truerank.significance.intervals import stretched_percentiles
 
 _GROUPS = 200  # of queries, which are resampled as a whole

@@ -11,9 +11,9 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
-from truerank.data.columns import rows_of
 from truerank.data.grouping import id_texts, ranks_by_query
 from truerank.data.ranking_data import RankingData
+from truerank.io.rows import rows_of
 
 MODELS = ("position", "trust", "cascade")
 

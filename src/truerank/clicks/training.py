@@ -10,8 +10,8 @@ from truerank.clicks.examination import Examination
 from truerank.clicks.log import ClickLog, rows_of_pairs
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
-from truerank.data.columns import rows_of
 from truerank.data.ranking_data import RankingData
+from truerank.io.rows import rows_of
 
 
 class TrainingClicks(NamedTuple):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import PYTHON, InvalidInputError, Message, Remedy, TruerankError
-from truerank.core.names import nearest, resolve
+from truerank.core.errors import InvalidInputError
+from truerank.core.names import nearest
 from truerank.data.ranking_data import RankingData
 
 _NUMBERS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
@@ -155,42 +154,6 @@ def trained_columns(model: Any) -> list[str] | None:
         if names is not None and len(names):
             return [str(name) for name in names]
     return None
-
-
-def rows_of(data: Any, name: str = "data", model: Any = None) -> RankingData:
-    """Return judged rows as a RankingData: one, a data frame, or the path of a table or of LETOR text.
-
-    The columns of a table are those of `read_table`: `qid`, `y`, `docid` and features; a `model` that knows its columns
-    gets these.
-    """
-    if isinstance(data, RankingData):
-        return data
-    is_file = isinstance(data, str | os.PathLike)
-    if is_file and not resolve("truerank.io.tables:table_kind")(data):
-        return cast(RankingData, resolve("truerank.io.letor.read:read_letor")(data))
-    if not is_file and not hasattr(data, "columns"):
-        raise InvalidInputError(
-            f"{name} must be a data frame with a column qid, a file of rows, or a RankingData, got "
-            f"{type(data).__name__}; make one of arrays with RankingData(X, y, qid)",
-            argument=name,
-        )
-    known = resolve("truerank.io.tables:column_names")(data) if is_file else None
-    own, here = trained_columns(model), set(known or getattr(data, "column_names", data.columns))
-    return read_rows(data, features=own if own and here.issuperset(own) else None, missing="nan")
-
-
-def read_rows(source: Any, **settings: Any) -> RankingData:
-    """Return `read_table(source, …)`; an error names this call, whose arguments the caller's function does not have."""
-    try:
-        return cast(RankingData, resolve("truerank.io.tables:read_table")(source, **settings))
-    except TruerankError as error:
-        shown, remedies = "the file" if isinstance(source, str | os.PathLike) else "frame", list[Remedy | str]()
-        for one in error.remedies:
-            spelled = ", ".join(filter(None, (PYTHON.argument(*own) for own in one.arguments.items())))
-            remedies.append(f"give read_table({shown}, {spelled}) {one.purpose}".rstrip() if spelled else one)
-        error.message = Message(error.message.what, *remedies)
-        error.args = (str(error.message),)
-        raise
 
 
 def as_trained(model: Any, data: RankingData) -> RankingData:

@@ -38,7 +38,6 @@ from truerank.experiments.policy import (
 from truerank.experiments.systems import (
     Checks,
     JudgedScores,
-    RowsFile,
     are_rows,
     by_name,
     resolve_rows,
@@ -168,9 +167,9 @@ class Experiment:
                 )
             if collapse is not None:
                 raise InvalidInputError("collapse is about runs over qrels", argument="collapse", code="idle")
-            if isinstance(judgements, RowsFile) and isinstance(segments, str):
-                _, segments = resolve("truerank.experiments.segments:labels_in")(judgements, segments)
             found = resolve_rows(judgements, named, qid, doc_ids)
+            if isinstance(segments, str):
+                segments = resolve("truerank.experiments.segments:labels_of_rows")(found.place, found.known, segments)
         else:
             if qid is not None or doc_ids is not None:
                 raise InvalidInputError(

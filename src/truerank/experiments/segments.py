@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import numpy as np
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.data.columns import names_of
 from truerank.data.ranking_data import RankingData
-from truerank.experiments.systems import RowsFile, check_column
 from truerank.io.gold_sets import GoldSet, read_gold
+from truerank.io.rows import Known, RowsAt, check_column
 from truerank.significance.gate import GateLine, lines_table, segment_lines
 from truerank.significance.paired import LEVEL
 
@@ -22,14 +21,11 @@ if TYPE_CHECKING:
 _WORDS = ("worse", "better")
 
 
-def labels_in(gold: Any, segments: str | Mapping[Any, Any]) -> tuple[Any, dict[str, str] | Mapping[Any, Any]]:
+def labels_in(gold: Any, segments: str | Mapping[Any, Any]) -> tuple[Any, Mapping[Any, Any]]:
     """Return the judgements and the label of each query, "" for a query without one.
 
-    `segments` is a field of the gold set, a column of a file of rows, or a mapping, which is returned as it is.
+    `segments` is a field of the gold set, or a mapping, which is returned as it is.
     """
-    if isinstance(gold, RowsFile) and isinstance(segments, str):
-        rows = gold.columns([segments], SimpleNamespace(category_names={segments: None}))
-        return gold, dict(zip(map(str, rows.query_ids.tolist()), column_labels(rows, segments).tolist()))
     if not isinstance(segments, str):
         return gold.qrels if isinstance(gold, GoldSet) else gold, segments
     known = read_gold(gold)
@@ -42,29 +38,9 @@ def labels_in(gold: Any, segments: str | Mapping[Any, Any]) -> tuple[Any, dict[s
     return known.qrels, {query: labels.get(query, "") for query in map(str, known.qrels.query_ids.tolist())}
 
 
-def segment_names(experiment: Experiment) -> np.ndarray:
-    """Return the segment of each query, text (m,)."""
-    segments = experiment.segments
-    if segments is None:
-        raise InvalidInputError(
-            "the experiment has no segments",
-            remedies=[Remedy("or a mapping of queries", segments=...)],
-            argument="segments",
-        )
-    if isinstance(segments, Mapping):
-        known = {str(query): str(name) for query, name in segments.items()}
-        queries = list(map(str, experiment.query_ids if experiment.query_ids is not None else []))
-        lacking = [query for query in queries if query not in known]
-        if lacking:
-            raise InvalidInputError(
-                f"segments has no entry for query {lacking[0]!r}; give one for each query", argument="segments"
-            )
-        return np.array([known[query] for query in queries])
-    return column_labels(experiment.rows, segments)
-
-
-def column_labels(rows: Any, segments: str) -> np.ndarray:
-    """Return the value of a column in each query, as text (m,)."""
+def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[str, str]:
+    """Return the label of each query by name: its value in a column of the rows."""
+    rows = None if place is None else place.chosen([segments], known, {segments: None})
     if not isinstance(rows, RankingData):
         raise InvalidInputError(
             f"segments={segments!r} is a column, which needs judged rows with columns", argument="segments"
@@ -78,7 +54,26 @@ def column_labels(rows: Any, segments: str) -> np.ndarray:
             f"column {segments!r} has several values in a query; segments need one", argument="segments"
         )
     texts = (rows.category_names or {}).get(segments)
-    return np.array([f"{value:g}" if texts is None else texts[int(value)] for value in first])
+    labels = [f"{value:g}" if texts is None else texts[int(value)] for value in first]
+    return dict(zip(map(str, rows.query_ids.tolist()), labels))
+
+
+def segment_names(experiment: Experiment) -> np.ndarray:
+    """Return the segment of each query, text (m,)."""
+    if experiment.segments is None:
+        raise InvalidInputError(
+            "the experiment has no segments",
+            remedies=[Remedy("or a mapping of queries", segments=...)],
+            argument="segments",
+        )
+    known = {str(query): str(name) for query, name in experiment.segments.items()}
+    queries = list(map(str, experiment.query_ids if experiment.query_ids is not None else []))
+    lacking = [query for query in queries if query not in known]
+    if lacking:
+        raise InvalidInputError(
+            f"segments has no entry for query {lacking[0]!r}; give one for each query", argument="segments"
+        )
+    return np.array([known[query] for query in queries])
 
 
 def segment_masks(names: np.ndarray) -> dict[str, np.ndarray]:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.names import nearest, resolve
+from truerank.core.names import resolve
 from truerank.core.printing import progress
 from truerank.data.checkup import ranks_as_scores
-from truerank.data.columns import as_trained, check_columns, names_of, read_rows, reading_of, trained_columns
+from truerank.data.columns import as_in_training, as_trained, check_columns, names_of, trained_columns
 from truerank.data.provenance import keeps_sketch
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.remarks import Remark
@@ -33,6 +31,7 @@ from truerank.experiments.policy import (
     check_shared_topics,
 )
 from truerank.io.results import by_id, run_of
+from truerank.io.rows import Known, RowsAt, check_column
 from truerank.io.trec import as_qrels, judge_run, run_name
 from truerank.measures.evaluation import is_qrels, judged, named_runs, scores_in_order
 
@@ -45,19 +44,6 @@ class ModelFile(NamedTuple):
 
     path: str
     model: Any
-
-
-@dataclass(frozen=True)
-class RowsFile:
-    """A file of judged rows, which is read when it is known which models score it.
-
-    `read(like)` returns the rows with the columns of a model, or of several together; without columns if `like` is
-    None. `columns(names, like)` returns a RankingData with at least these columns.
-    """
-
-    name: str
-    read: Callable[[Any], Any]
-    columns: Callable[[list[str], Any], RankingData]
 
 
 Checks = list[tuple[str, Callable[[str], list[Remark]]]]
@@ -75,6 +61,8 @@ class Resolved(NamedTuple):
     labels: dict[str, str]
     data: Any
     checks: Checks
+    place: RowsAt | None = None
+    known: Known = Known()
     note: str = ""
 
 
@@ -128,7 +116,7 @@ def are_rows(judgements: Any, systems: Any) -> bool:
 
     A file is rows if a system is a model; a data frame also if a system is one of its columns or an array.
     """
-    if isinstance(judgements, RowsFile | Rows):
+    if isinstance(judgements, RowsAt | Rows):
         return True
     if not is_qrels(judgements):
         return True
@@ -171,57 +159,67 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
     """
     systems = {name: _loaded(one) for name, one in systems.items()}
     models = {name: one for name, one in systems.items() if isinstance(one, ModelFile)}
-    frame = judgements if hasattr(judgements, "dtypes") and hasattr(judgements, "columns") else None
-    of_frame = {name: rows for name, one in models.items() if (rows := _rows_of_frame(one.model, frame)) is not None}
-    readers = [one.model for name, one in models.items() if name not in of_frame]
-    source, like = judgements, _union(readers) if readers else None
+    entries = [stated_order(one)[0] for one in systems.values() if isinstance(one, str)]
+    columns = list(dict.fromkeys(name for name in entries if name != "-" and not os.path.exists(name)))
+    is_place = is_qrels(judgements) or isinstance(judgements, Rows)
+    place = judgements if isinstance(judgements, RowsAt) else RowsAt(judgements) if is_place else None
+    known, note, readers, of_frame = Known(), "", list[Any](), dict[str, Any]()
     data: Any = None
-    if isinstance(source, RowsFile):
-        data = source.read(like)
-    elif isinstance(source, Rows):
-        data = source
-    elif is_qrels(source):
-        data = _read_rows(source, systems, readers)
-    if data is None:
-        judgements, order = judged(judgements, qid, doc_ids)
-        if models:
-            raise InvalidInputError(
-                f"{next(iter(models))} is a ranker, which needs rows to score",
-                remedies=["give RankingData(X, y, qid), or scores"],
-                code="no-rows",
-            )
-    else:
+    held: Any = None
+    if place is not None:
         if qid is not None or doc_ids is not None:
-            raise InvalidInputError(
-                f"{type(data).__name__} bring their own queries and document ids; give no qid, doc_ids",
-                argument="qid",
-            )
+            what = "judged rows bring their own queries and document ids; give no qid, doc_ids"
+            raise InvalidInputError(what, argument="qid")
+        frame = place.place if place.kind == "frame" else None
+        for name, one in models.items():
+            if (rows := _rows_of_frame(one.model, frame)) is not None:
+                of_frame[name] = rows
+        readers = [one.model for name, one in models.items() if name not in of_frame]
+        known = place.known(*readers)
+        held = place.chosen(columns, known) if columns or not readers else None
+        data = place.read(known, graded=True) if readers else held
         judgements, order = data.judgements(), getattr(data, "order", None)
-    columns = _columns(source, data, systems, like)
+    else:
+        judgements, order, note = _grades_alone(judgements, qid, doc_ids, models)
+    where = "the data" if place is None else place.name
+    values = {name: _column(held, name, where) for name in columns}
     scores, unstated = {}, {}
     for name, one in systems.items():
-        if isinstance(one, ModelFile):
-            if name in of_frame:
-                own = resolve("truerank.rankers.pipeline:model_scores")(one.model, of_frame[name])
-                scores[name] = scores_in_order(own, judgements, order, f"scores of {name!r}")
-            else:
-                scores[name] = _predicted(one.model, source, data, like)
-            continue
-        label = "scores" if len(systems) == 1 else f"scores of {name!r}"
-        sign, stated, values = _values(name, one, columns, judgements.n_rows)
-        grouped = getattr(data, "grouped_scores", None)  # of rows in parts
-        own = scores_in_order(values, judgements, order, label) if grouped is None else grouped(values)
-        scores[name] = sign * own if sign < 0 else own
-        if not stated:
-            unstated[name] = own
-    where = source.name if isinstance(source, RowsFile) else "data"
-    checks: Checks = [] if data is None else [(where, partial(about_data, _used(data, like)))]
-    checks.append((where, lambda _: ranks_as_scores(unstated, judgements.offsets)))
-    alone = qid is None and data is None and not isinstance(source, Judgements)
-    note = f"1 query of {judgements.n_rows} rows: pass qid if the rows belong to several queries" if alone else ""
+        if name in of_frame:
+            own = resolve("truerank.rankers.pipeline:model_scores")(one.model, of_frame[name])
+            scores[name] = scores_in_order(own, judgements, order, f"scores of {name!r}")
+        elif isinstance(one, ModelFile):
+            scores[name] = _predicted(one.model, place, data, known)
+        else:
+            label = "scores" if len(systems) == 1 else f"scores of {name!r}"
+            sign, stated, given = _values(name, one, values, judgements.n_rows)
+            grouped = getattr(data, "grouped_scores", None)  # of rows in parts
+            own = scores_in_order(given, judgements, order, label) if grouped is None else grouped(given)
+            scores[name] = sign * own if sign < 0 else own
+            if not stated:
+                unstated[name] = own
+    source = where.removeprefix("the ")
+    checks: Checks = [] if data is None else [(source, partial(about_data, _used(data, known if readers else None)))]
+    checks.append((source, lambda _: ranks_as_scores(unstated, judgements.offsets)))
     found = {name: (judgements, own) for name, own in scores.items()}
     labels = {name: one.path or name for name, one in models.items()}
-    return Resolved(found, {name: one.model for name, one in models.items()}, labels, data, checks, note)
+    return Resolved(found, {name: one.model for name, one in models.items()}, labels, data, checks, place, known, note)
+
+
+def _grades_alone(
+    grades: Any, qid: Any, doc_ids: Any, models: Mapping[str, Any]
+) -> tuple[Judgements, np.ndarray | None, str]:
+    """Return judgements without rows, the order of the caller's rows in them, and a note on a single query."""
+    if models:
+        raise InvalidInputError(
+            f"{next(iter(models))} is a ranker, which needs rows to score",
+            remedies=["give RankingData(X, y, qid), or scores"],
+            code="no-rows",
+        )
+    judgements, order = judged(grades, qid, doc_ids)
+    if qid is not None or isinstance(grades, Judgements):
+        return judgements, order, ""
+    return judgements, order, f"1 query of {judgements.n_rows} rows: pass qid if the rows belong to several queries"
 
 
 def _rows_of_frame(model: Any, frame: Any) -> Any:
@@ -238,24 +236,6 @@ def _rows_of_frame(model: Any, frame: Any) -> Any:
         return None
     check_columns(names, known)
     return frame[[known[name] for name in names]]
-
-
-def _read_rows(source: Any, systems: Mapping[str, Any], readers: list[Any]) -> RankingData:
-    """Return the judged rows of a file or a data frame, with the columns that its readers and scores need."""
-    is_file = isinstance(source, str | os.PathLike)
-    if is_file and not resolve("truerank.io.tables:table_kind")(source):
-        return cast(RankingData, resolve("truerank.io.letor.read:read_letor")(source))
-    known = resolve("truerank.io.tables:column_names")(source) if is_file else [str(name) for name in source.columns]
-    named = [trained_columns(model) for model in readers]
-    if any(names is None or set(names).isdisjoint(known) for names in named):  # a reader of all columns
-        return read_rows(source, graded=True)
-    features = list(dict.fromkeys(name for names in named if names is not None for name in names))
-    for name in (stated_order(one)[0] for one in systems.values() if isinstance(one, str)):
-        if name not in features and not os.path.exists(name):
-            check_column(name, known, os.fspath(source) if is_file else "the data")
-            features.append(name)
-    missing = "error" if readers else "nan"
-    return read_rows(source, features=features, graded=True, missing=missing)
 
 
 def stated_order(entry: str) -> tuple[str, float | None]:
@@ -297,38 +277,23 @@ def _loaded(system: Any) -> Any:
     return ModelFile("", system) if _is_model(system) else system
 
 
-def _columns(source: Any, data: Any, systems: Mapping[str, Any], like: Any) -> dict[str, np.ndarray]:
-    """Return the columns that are used as scores, in the file's order, by name."""
-    entries = [stated_order(one)[0] for one in systems.values() if isinstance(one, str)]
-    names = list(dict.fromkeys(name for name in entries if name != "-" and not os.path.exists(name)))
-    if not names:
-        return {}
-    where = source.name if isinstance(source, RowsFile) else "the data"
-    if not isinstance(data, RankingData):
+def _column(rows: Any, name: str, where: str) -> np.ndarray:
+    """Return a column that is used as scores, in the file's order."""
+    if not isinstance(rows, RankingData):
         raise InvalidInputError(
-            f"{names[0]!r} is not a file, and {where} have no columns in this process", code="no-column"
+            f"{name!r} is not a file, and {where} have no columns in this process", code="no-column"
         )
-    held = source.columns(names, like) if isinstance(source, RowsFile) else data
-    known, values = names_of(held), {}
-    for name in names:
-        check_column(name, known, where)
-        column = held.X[:, [known.index(name)]]
-        own = held.restore(np.asarray(column.toarray() if hasattr(column, "toarray") else column)[:, 0])
-        if np.isnan(own).any():
-            raise InvalidInputError(
-                f"column {name!r} cannot be used as scores: it has no value in {int(np.isnan(own).sum())} rows",
-                remedies=["fill them in", "write the scores to a file, one for each row"],
-                code="missing-scores",
-            )
-        values[name] = own
-    return values
-
-
-def check_column(name: str, known: list[str], where: str) -> None:
-    """Raise an error unless a column is known."""
-    if name not in known:
-        what = f"{name!r} is neither a file of scores nor a column of {where}"
-        raise InvalidInputError(what + (nearest(name, known) or f" ({known[0]} to {known[-1]})"), code="no-column")
+    known = names_of(rows)
+    check_column(name, known, where)
+    column = rows.X[:, [known.index(name)]]
+    own = rows.restore(np.asarray(column.toarray() if hasattr(column, "toarray") else column)[:, 0])
+    if np.isnan(own).any():
+        raise InvalidInputError(
+            f"column {name!r} cannot be used as scores: it has no value in {int(np.isnan(own).sum())} rows",
+            remedies=["fill them in", "write the scores to a file, one for each row"],
+            code="missing-scores",
+        )
+    return own
 
 
 def _values(name: str, system: Any, columns: Mapping[str, np.ndarray], n_rows: int) -> tuple[float, bool, Any]:
@@ -342,36 +307,20 @@ def _values(name: str, system: Any, columns: Mapping[str, np.ndarray], n_rows: i
     return order or 1.0, order is not None, system
 
 
-def _used(data: Any, like: Any) -> Any:
+def _used(data: Any, known: Known | None) -> Any:
     """Return the rows with the features that models read, which remarks are about; without features if none does."""
     if not isinstance(data, RankingData):
         return data
-    return data.without_features() if like is None else as_trained(like, data)
+    return data.without_features() if known is None else as_in_training(data, known.columns)
 
 
-def _predicted(model: Any, source: Any, data: Any, like: Any) -> np.ndarray:
+def _predicted(model: Any, place: Any, data: Any, known: Known) -> np.ndarray:
     """Return the scores of a model (n,), in grouped order."""
     if not isinstance(data, RankingData):
         return np.asarray(data.scores(model), dtype=np.float64)
     own = getattr(model, "category_names", None) or {}
-    rows = data
-    if isinstance(source, RowsFile) and any(like.category_names[name] != texts for name, texts in own.items()):
-        rows = source.read(model)
-    rows = as_trained(model, rows)
-    return np.asarray(resolve("truerank.rankers.pipeline:ranker_scores")(model, rows), dtype=np.float64)
-
-
-def _union(rankers: list[Any]) -> Any:
-    """Return the union of the models' columns and categories; no columns if a model uses all."""
-    known = [names for names in map(trained_columns, rankers) if names is not None]
-    categories: dict[str, Any] = {}
-    for ranker in rankers:
-        categories = (getattr(ranker, "category_names", None) or {}) | categories
-    readings = list(map(reading_of, rankers))
-    reading = next(filter(None, readings), {})
-    if any(own.get("missing") == "nan" for own in readings):  # models that read 0 do so themselves
-        reading["missing"] = "nan"
-    like = SimpleNamespace(category_names=categories, reading_=reading, predict=None)
-    if known and len(known) == len(rankers):
-        like.feature_names_in_ = list(dict.fromkeys(name for own in known for name in own))
-    return like
+    if place.kind != "rows" and any(known.categories[name] != texts for name, texts in own.items()):
+        data = place.read(place.known(model), graded=True)
+    return np.asarray(
+        resolve("truerank.rankers.pipeline:ranker_scores")(model, as_trained(model, data)), dtype=np.float64
+    )

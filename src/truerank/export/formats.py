@@ -14,7 +14,6 @@ from truerank.core.errors import InvalidInputError, Message, Remedy
 from truerank.core.float32 import INPUTS, holds_missing, inputs_of
 from truerank.core.names import resolve
 from truerank.core.types import Scorer
-from truerank.data.columns import rows_of
 from truerank.data.ranking_data import RankingData
 from truerank.export.certificate import (
     TRAIN_WITH_ZERO,
@@ -26,6 +25,7 @@ from truerank.export.compared_rows import dense_rows, missing_cases, reference_s
 from truerank.export.form import ModelForm, Stumps, check_name, form_of, roundings
 from truerank.export.format_table import FORMATS as FORMATS
 from truerank.export.format_table import Format as Format
+from truerank.io.rows import rows_of
 
 # Of the trees that approximate a model for a format that cannot hold it.
 _SETTINGS: dict[str, Any] = {

@@ -9,9 +9,9 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.data.columns import rows_of
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
+from truerank.io.rows import rows_of
 from truerank.io.trec import Run
 from truerank.io.vectors import Vectors, read_vectors
 

@@ -14,11 +14,12 @@ from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
 from truerank.core.results import Result
 from truerank.core.types import Matrix, MeasureLike, Scorer
-from truerank.data.columns import rows_of, shown_names
+from truerank.data.columns import shown_names
 from truerank.data.grouping import mixed_queries, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.inspection.importance import measure_of
 from truerank.inspection.shapley import tree_shapley
+from truerank.io.rows import rows_of
 from truerank.rankers.pipeline import ranker_scores
 
 _ENUMERATED = 10  # differing features up to which all coalitions are scored

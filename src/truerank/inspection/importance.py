@@ -14,9 +14,10 @@ from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import DTypeLike, MeasureLike, RandomState, Scorer
-from truerank.data.columns import rows_of, shown_names, take_columns
+from truerank.data.columns import shown_names, take_columns
 from truerank.data.provenance import Overlap, training_queries, warn_of_training_queries
 from truerank.data.ranking_data import RankingData
+from truerank.io.rows import rows_of
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.corrections import step_down_max_t, step_down_of_copies

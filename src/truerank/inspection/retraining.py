@@ -18,10 +18,10 @@ from truerank.core.names import resolve
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
 from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer
-from truerank.data.columns import rows_of
 from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
 from truerank.inspection.importance import measure_of
+from truerank.io.rows import rows_of
 from truerank.measures.base import Measure
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting

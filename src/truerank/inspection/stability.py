@@ -11,8 +11,8 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import RandomState, Scorer
-from truerank.data.columns import rows_of
 from truerank.inspection.importance import scores_of
+from truerank.io.rows import rows_of
 
 
 def ranking_stability(ranker: Scorer, data: Any, *, repeats: int = 10, random_state: RandomState = None) -> np.ndarray:

@@ -29,9 +29,9 @@ from truerank.core.json_lines import JsonLines
 from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
 from truerank.core.types import MeasureLike, PathLike, RandomState
-from truerank.data.columns import rows_of
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import CV, folds_of
+from truerank.io.rows import rows_of
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 

@@ -104,15 +104,15 @@ def with_query_ids(source: object, sizes: np.ndarray) -> Any:
     return _Named(source, qid_from_group_sizes(sizes).tolist())
 
 
-def with_sizes_beside(path: str) -> Any:
+def with_sizes(path: str, sizes: str | None = None) -> Any:
     """Return the path of LETOR text, or the text `with_query_ids` if its lines have no query ids.
 
-    The sizes are read from the file `path.query` (LightGBM) or `path.group` (XGBoost).
+    The sizes are read from the file `sizes`, or else from `path.query` (LightGBM) or `path.group` (XGBoost).
     """
-    beside = next(filter(os.path.isfile, (f"{path}.query", f"{path}.group")), None)
-    if beside is None or _names_queries(path):
-        return path
-    return with_query_ids(path, read_group_sizes(beside))
+    if sizes is None and path != "-":
+        beside = next(filter(os.path.isfile, (f"{path}.query", f"{path}.group")), None)
+        sizes = None if beside is None or _names_queries(path) else beside
+    return path if sizes is None else with_query_ids(path, read_group_sizes(sizes))
 
 
 def _names_queries(path: str) -> bool:

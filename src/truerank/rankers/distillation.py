@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 from truerank.core.checks import as_array
 from truerank.core.errors import InvalidInputError
-from truerank.data.columns import rows_of
 from truerank.data.ranking_data import RankingData
+from truerank.io.rows import rows_of
 from truerank.rankers.baselines import RidgeRanker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 

@@ -1,0 +1,203 @@
+"""Judged rows wherever they are: in memory, a data frame, a table, LETOR text, a folder of folds, or judgements."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, cast
+
+from truerank.core.errors import PYTHON, InvalidInputError, Message, Remedy, TruerankError
+from truerank.core.names import nearest, resolve
+from truerank.data.columns import Columns, reading_of, trained_columns
+from truerank.data.ranking_data import RankingData
+
+
+class Known(NamedTuple):
+    """What models, or rows that were read before, know of rows.
+
+    `columns` is None for all columns. `categories` are the texts of columns, and `reading` how rows were read: columns
+    by role, "missing" and "grades".
+    """
+
+    columns: list[str] | None = None
+    categories: Mapping[str, Any] = {}
+    reading: Mapping[str, str] = {}
+    is_model: bool = False
+
+
+NOTHING = Known()
+
+
+@dataclass(frozen=True)
+class RowsAt:
+    """A place of judged rows, and how they are read when it is known which models score them.
+
+    The options are those of `read_table` and `read_letor`. Those that are None are as the models know them, and
+    otherwise the default.
+    """
+
+    place: Any  # RankingData, RowSource, data frame, or path
+    query: str | None = None
+    grade: str | None = None
+    document: str | None = None
+    features: Sequence[str] | None = None
+    exclude: Sequence[str] | None = None
+    categories: Any = None
+    missing: str | None = None
+    grades: str | None = None
+    sparse: bool = False
+    n_features: int | None = None
+    max_line: int | None = None
+    comments: bool = True
+    dtype: str = "float64"
+    also: tuple[str, ...] = ()  # columns that are read with the others
+    unless_known: str = "nan"  # how to read missing values if neither `missing` nor a model states it
+    sizes: str | None = None  # file of group sizes of LETOR text without query ids
+    ratings: Callable[[str], Any] | None = None  # reads a file of judgements, by default `read_ratings`
+    of_caller: bool = False  # whether the caller's function has these options, which errors name
+
+    @cached_property
+    def kind(self) -> Literal["rows", "frame", "folder", "table", "text"]:
+        """What is there: "rows" are a RankingData or a RowSource, whose columns are settled."""
+        if not isinstance(self.place, str | os.PathLike):
+            return "frame" if is_frame(self.place) else "rows"
+        if os.path.isdir(self.place):
+            return "folder"
+        return "table" if resolve("truerank.io.tables:table_kind")(self.place) else "text"
+
+    @property
+    def name(self) -> str:
+        """The path, or what messages call the rows."""
+        return "the data" if self.kind in ("rows", "frame") else os.fspath(self.place)
+
+    def column_names(self) -> list[str] | None:
+        """Return the names of the columns of a frame or a table; other rows have them when they are read."""
+        if self.kind == "frame":
+            return [str(name) for name in getattr(self.place, "column_names", self.place.columns)]
+        return resolve("truerank.io.tables:column_names")(self.place) if self.kind == "table" else None
+
+    def known(self, *likes: Any) -> Known:
+        """Return the union of what models, or rows, know of these rows; None is left out.
+
+        A model of another library whose columns all have other names was trained on an array, and reads all columns.
+        """
+        likes = tuple(like for like in likes if like is not None)
+        columns: dict[str, None] | None = {} if likes else None
+        categories, readings = dict[str, Any](), [reading_of(like) for like in likes]
+        for like in likes:
+            names = trained_columns(like)
+            if names is not None and hasattr(like, "predict") and not hasattr(type(like), "model_attributes"):
+                here = self.column_names()
+                names = None if here is None or set(names).isdisjoint(here) else names
+            columns = None if columns is None or names is None else columns | dict.fromkeys(names)
+            categories = dict(getattr(like, "category_names", None) or {}) | categories
+        reading = next(filter(None, readings), {})
+        if any(own.get("missing") == "nan" for own in readings):  # models that read 0 do so themselves
+            reading["missing"] = "nan"
+        is_model = any(hasattr(like, "predict") for like in likes)
+        return Known(None if columns is None else list(columns), categories, reading, is_model)
+
+    def columns(self, known: Known) -> Columns:
+        """Return the columns to read: those that are known, or else those of the options."""
+        if known.columns is None:
+            out = self.exclude and [entry for entry in self.exclude if entry not in self.also]
+            return Columns(self.features and [*self.features, *self.also], out)
+        if known.is_model and (self.features or self.exclude):
+            raise InvalidInputError("the model knows its columns by name; leave features and exclude out")
+        own = self.also if known.is_model else ()
+        return Columns(names=list(dict.fromkeys([*known.columns, *own])))
+
+    def missing_values(self, known: Known) -> str:
+        """Return how missing values are read: "error", "nan" or "zero"."""
+        return self.missing or known.reading.get("missing") or self.unless_known
+
+    def read(self, known: Known = NOTHING, *, graded: bool = False) -> Any:
+        """Return the rows, with the columns that are known; `graded` refuses a table without grades."""
+        if self.kind == "rows":
+            return self.place
+        if self.kind == "folder":
+            read = resolve("truerank.io.letor.folds:read_folds")
+            return read(self.place, read=lambda one: replace(self, place=one).read(known, graded=graded))
+        columns, missing = self.columns(known), self.missing_values(known)
+        roles = {name: known.reading[name] for name in ("query", "grade", "document") if name in known.reading}
+        plain = not (self.sizes or roles or self.query or self.grade or self.document or self.also)
+        plain = plain and not (columns.features or columns.exclude or self.categories)
+        plain = plain and (known.is_model or not columns.names) and self.kind != "frame" and self.place != "-"
+        if plain and resolve("truerank.io.judgements.registry:holds_judgements")(self.place):
+            ratings = self.ratings or resolve("truerank.io.judgements.registry:read_ratings")
+            return ratings(os.fspath(self.place)).rows()
+        if self.kind == "text":
+            source = resolve("truerank.io.group_sizes:with_sizes")(os.fspath(self.place), self.sizes)
+            data = resolve("truerank.io.letor.read:read_letor")(
+                source, missing=missing, dtype=self.dtype, sparse=self.sparse, n_features=self.n_features,
+                comments=self.comments, max_line=self.max_line,
+            )  # fmt: skip
+            return columns.of(data)
+        try:
+            return resolve("truerank.io.tables:read_table")(
+                self.place, query=self.query, grade=self.grade, document=self.document, missing=missing,
+                defaults=roles, graded=graded, features=columns.features if columns.names is None else columns.names,
+                exclude=columns.exclude, categories=known.categories or self.categories, dtype=self.dtype,
+                grades=self.grades or known.reading.get("grades"),
+            )  # fmt: skip
+        except TruerankError as error:
+            if not self.of_caller:
+                _name_read_table(error, "the file" if self.kind == "table" else "frame")
+            raise
+
+    def chosen(self, names: Sequence[str], known: Known = NOTHING, categories: Mapping[str, None] = {}) -> RankingData:
+        """Return rows that have these columns, whose values may be missing; text is read whole.
+
+        Raises
+        ------
+        InvalidInputError
+            If a frame or a table lacks a column.
+        """
+        if names and (here := self.column_names()) is not None:
+            for name in names:
+                check_column(name, here, self.name)
+        own = replace(self, features=None, exclude=None, also=(), categories=None, missing="nan")
+        columns = None if self.kind in ("text", "folder") else list(names)
+        return cast(RankingData, own.read(Known(columns, categories, known.reading), graded=True))
+
+
+def _name_read_table(error: TruerankError, shown: str) -> None:
+    """Let the remedies of an error name `read_table`, whose arguments the caller's function does not have."""
+    remedies = list[Remedy | str]()
+    for one in error.remedies:
+        spelled = ", ".join(filter(None, (PYTHON.argument(*own) for own in one.arguments.items())))
+        remedies.append(f"give read_table({shown}, {spelled}) {one.purpose}".rstrip() if spelled else one)
+    error.message = Message(error.message.what, *remedies)
+    error.args = (str(error.message),)
+
+
+def is_frame(data: object) -> bool:
+    """Return whether an object is a data frame of pandas or polars, or an Arrow table."""
+    return hasattr(data, "columns") and hasattr(data, "__getitem__")
+
+
+def check_column(name: str, known: Collection[str], where: str) -> None:
+    """Raise an error unless a column is known."""
+    if name not in known:
+        what, own = f"{name!r} is neither a file of scores nor a column of {where}", list(known)
+        raise InvalidInputError(what + (nearest(name, own) or f" ({own[0]} to {own[-1]})"), code="no-column")
+
+
+def rows_of(data: Any, name: str = "data", model: Any = None) -> RankingData:
+    """Return judged rows as a RankingData: one, a data frame, or the path of a table, of LETOR text or of folds.
+
+    The columns of a table are those of `read_table`: `qid`, `y`, `docid` and features; a `model` that knows its columns
+    gets these, read as its training data were.
+    """
+    if isinstance(data, RankingData):
+        return data
+    place = RowsAt(data)
+    if place.kind == "rows":
+        raise InvalidInputError(
+            f"{name} must be a data frame with a column qid, a file of rows, or a RankingData, got "
+            f"{type(data).__name__}; make one of arrays with RankingData(X, y, qid)",
+            argument=name,
+        )
+    return cast(RankingData, place.read(place.known(model)))
