@@ -210,7 +210,7 @@ def test_validation_decides_the_round_and_the_stop():
     assert ranker.n_iter_ == ranker.best_round_ + 5
     assert ranker.status_ == Status.VALIDATION.value
     assert np.isnan(AdaRank(n_estimators=3).fit(data).history_["validation"]).all()
-    assert AdaRank(n_estimators=3).fit(data).status_ == Status.ALL_ROUNDS.value
+    assert AdaRank(n_estimators=3).fit(data).status_ == "completed all 3 rounds"
     assert AdaRank(patience=3).fit(data).status_ == Status.TRAINING_FLAT.value
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import truerank
 from truerank.calibration import CALIBRATORS, SYNONYMS, calibrator_class
 from truerank.cli import common, options
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import OutputFile, argument, only, option, refuse
 from truerank.cli.systems import about_training
 
@@ -112,7 +113,8 @@ def run(args: Arguments) -> int:
     parts = ", ".join(f"{name} {weight:.2f}" for name, weight in choice.weights.items())
     name = f"{choice.method} ({parts})" if len(choice.weights) > 1 else choice.method
     rows = [
-        [row.method, row.log_loss, row.brier, row.difference, "< 0.0001" if row.p < 1e-4 else row.p]
+        [row.method, row.log_loss, row.brier]
+        + ([None, None] if row.p == 1 else [row.difference, "< 0.0001" if row.p < 1e-4 else row.p])
         for row in sorted(choice.comparisons, key=lambda row: row.log_loss)
     ]
     shown = 5 if len(rows) > 1 else 3  # one method differs from none
@@ -124,7 +126,9 @@ def run(args: Arguments) -> int:
         f"{about_error}\n"
         f"calibrated model written to {args.output}"
     )
-    return common.tell(args, report, text)
+    common.tell(args, report, text)
+    next_command(args, "decide", calibrated=args.output, data=args.judged, output="decisions.txt")
+    return 0
 
 
 def _choice(args: Arguments, data: str, scores: np.ndarray, relevant: np.ndarray, query: np.ndarray) -> Any:

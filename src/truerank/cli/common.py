@@ -110,7 +110,7 @@ def table_kind(path: str | None) -> str | None:
 
 
 _OF_LETOR = ("n_features", "sparse", "max_line")
-_OF_TABLES = ("query_column", "grade_column", "document_column")
+OF_TABLES = ("query_column", "grade_column", "document_column")
 
 
 def _check_kind(args: options.Reading, path: str, table: bool) -> None:
@@ -125,7 +125,7 @@ def _check_kind(args: options.Reading, path: str, table: bool) -> None:
         return
     idle, what = (_OF_LETOR, "LETOR text"), "a table"
     if not table:
-        idle, what = (_OF_TABLES, "tables"), "JSON" if ".json" in path else "LETOR text"
+        idle, what = (OF_TABLES, "tables"), "JSON" if ".json" in path else "LETOR text"
     refuse_idle(args, idle[0], f"is for {idle[1]}, and {path} is {what}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import OutputFile, only, option, refuse
 from truerank.cli.reproduce import record
 from truerank.cli.systems import experiment_of, named_systems
@@ -64,13 +65,15 @@ def run(args: Arguments) -> int:
     from truerank.measures.conventions import titled
     from truerank.measures.coverage import exceptions
     from truerank.significance.paper_table import paper_table
-    from truerank.significance.tables import CHOSEN, Comparison
+    from truerank.significance.tables import CHOSEN, LEVEL, Comparison
 
     if args.plan is not None:
         from truerank.cli.judge import from_plan
 
         estimates = from_plan(args, args.plan, args.judges, args.measure)
-        return common.show(args, estimates.to_dict(), str(estimates))
+        common.show(args, estimates.to_dict(), str(estimates))
+        next_command(args, "report", measures=args.measure)
+        return 0
     named = named_systems(args, least=2)
     baseline = None if args.all_pairs else named.baseline(args.baseline)
     experiment = experiment_of(args, named, args.measure, baseline=baseline)
@@ -104,4 +107,12 @@ def run(args: Arguments) -> int:
         *([methods] if methods else []),
     ]
     print("\n\n".join(parts) + (f"\n{UNRECOGNISED}" if seen is None else ""))
+    first = next(iter(results.values()))
+    differ = set(first._differences(first.best.a, first.best.b).tolist()) - {0.0}
+    undecided = first.best.p_adjusted >= LEVEL and len(differ) >= 5  # the fewest that show the power
+    if len(named.files) == 2 and undecided and first.best.difference and not args.collapse:
+        scores = named.files[len(named.models + named.runs) :]
+        next_command(args, "power", measure=first.measure, scores=scores)
+    else:
+        next_command(args, "report", measures=args.measure)
     return 0

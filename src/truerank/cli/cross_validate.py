@@ -6,7 +6,6 @@ import argparse
 import itertools
 import json
 import re
-import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import OutputFile, OutputFolder, argument, option, positive, refuse, within
 from truerank.cli.reproduce import record
 from truerank.core.files import one_step
@@ -147,12 +147,7 @@ def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, floa
     chosen = f", chosen by {args.select or 'AP'}" if args.grid else ""
     print(f"convention {args.convention}; each query is tested by a ranker that other queries trained{chosen}")
     other = "list-net" if args.ranker == "single-feature" else "single-feature"
-    named = ("query", args.query_column), ("grade", args.grade_column), ("document", args.document_column)
-    columns = "".join(f" --{role}-column {shlex.quote(name)}" for role, name in named if name is not None)
-    if args.scores is not None and Path(args.folds).is_file():
-        print(f"next: truerank compare --data {args.folds} --scores {args.scores} --baseline COLUMN{columns}")
-    else:
-        print(f"next: truerank cross-validate {args.folds} --ranker {args.ranker} --against {other}{columns}")
+    next_command(args, "cross-validate", against=other, scores=None, record=None, state=None)
     return 0
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import only, option, refuse
 from truerank.cli.reproduce import record
 from truerank.cli.systems import experiment_of, named_systems
@@ -72,6 +73,7 @@ def run(args: Arguments) -> int:
     _print(report, result, args.per_query, named.about_convention)
     if seen is None:
         print(UNRECOGNISED)
+    next_command(args, "report")
     return 0
 
 

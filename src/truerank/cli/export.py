@@ -8,6 +8,7 @@ from dataclasses import replace
 import truerank
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import OutputFile, argument, only, option, refuse
 from truerank.core.files import atomic_writes
 from truerank.export.format_table import FORMATS
@@ -80,4 +81,8 @@ def run(args: Arguments) -> int:
             common.note(f"truerank: warning: requests above {LARGE // 1000} kB slow every search down. {SMALLER}")
     if args.show_request:
         print(json.dumps(request, indent=1, ensure_ascii=False))
+    elif request is not None:
+        next_command(args, "export", show_request=True)
+    elif args.certify is not None:
+        next_command(args, "predict", data=args.certify, output="scores.txt")
     return 0

@@ -12,6 +12,7 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import Output, OutputFile, argument, one_word, only, option, positive, refuse, within
 from truerank.core.files import one_step
 
@@ -106,6 +107,11 @@ def run(args: Arguments) -> int:
     text = _write(fused, args)
     if text:
         common.tell(args, {"output": args.output, "topics": fused.n_queries, "documents": fused.n_rows}, text)
+        lacking = any(finding["code"] == "missing-topic" for finding in pool.findings())
+        next_command(
+            Arguments(json=args.json), "judge", action="plan", files=[*args.runs, args.output], output="plan.csv",
+            budget=max(100, 2 * fused.n_queries), topics="common" if lacking else None,
+        )  # fmt: skip
     return 0
 
 
@@ -181,6 +187,12 @@ def _learn(args: Arguments) -> int:
         common.print_report(args, report)
     else:
         _print(report, evidence, args)
+    if args.model is None:
+        next_command(args.but(systems=args.runs, runs=[]), "fuse", model="fusion.json")
+    else:
+        next_command(
+            Arguments(systems=args.runs, model=args.model, json=args.json), "fuse", output=args.output or "fused.run"
+        )
     return 0
 
 

@@ -318,11 +318,15 @@ class Options:
         """
         options = cls(**vars(found), **about)
         for action in parser._actions:
-            for rule in vars(action).get("rules", ()):
-                if is_given(getattr(options, action.dest, None)) and options._holds(rule.condition) == rule.refused:
-                    name = next(filter(methodcaller("startswith", "--"), action.option_strings), str(action.metavar))
-                    raise UsageError(f"{name} {rule.why.format(**vars(options))}")
+            for rule in options.refusing(action):
+                name = next(filter(methodcaller("startswith", "--"), action.option_strings), str(action.metavar))
+                raise UsageError(f"{name} {rule.why.format(**vars(options))}")
         return options._with_files(parser)
+
+    def refusing(self, action: argparse.Action) -> list[Rule]:
+        """Return the rules that refuse the value of an option, if it is given."""
+        rules = vars(action).get("rules", ()) if is_given(getattr(self, action.dest, None)) else ()
+        return [rule for rule in rules if self._holds(rule.condition) == rule.refused]
 
     def _holds(self, condition: str) -> bool:
         """Return whether one of the options is given ("data scores"), or has a value ("how=refit")."""

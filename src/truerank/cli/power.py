@@ -6,6 +6,7 @@ Predict the power of a paired test by number of queries, from the differences be
 from __future__ import annotations
 
 from truerank.cli import common, options
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import option
 from truerank.cli.systems import experiment_of, named_systems
 
@@ -29,4 +30,6 @@ def run(args: Arguments) -> int:
         random_state=args.seed,
     )  # fmt: skip
     about = [str(one) for one in (experiment.coverage, experiment.training and experiment.training.text) if one]
-    return common.show(args, found.to_dict(), "\n\n".join([str(found), *about]))
+    common.show(args, found.to_dict(), "\n\n".join([str(found), *about]))
+    next_command(args, "compare", measure=[args.measure])
+    return 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import Output, OutputFolder, argument, one_word, only, option, positive, within
 from truerank.core.files import one_step
 
@@ -57,10 +58,26 @@ def run(args: Arguments) -> int:
     scores = common.predicted(model, data)
     if as_scores:
         common.write_scores(args.output, scores)
-        return 0
+        written = f"{common.counted(len(scores), 'score')}, in the order of the rows"
+        return _tell_written(args, written, model, data.y is not None, scores=[args.output])
     ids, scores = _document_ids(args.data, data), data.grouped(scores)
     run = Run(data.query_ids, data.offsets, ids, scores)
     truerank.write_run(run, args.output or "-", tag=args.tag or "truerank", depth=args.depth)
+    written = f"ranked documents of {common.counted(data.n_queries, 'query')}"
+    return _tell_written(args, written, model, data.y is not None, systems=[args.output], data=None, qrels=args.data)
+
+
+def _tell_written(args: Arguments, what: str, model: Any, graded: bool, **files: Any) -> int:
+    """Print what was written to a file, and the command that evaluates these files if the rows have grades."""
+    from truerank.data.columns import reading_of
+
+    if args.output not in (None, "-"):
+        common.note(f"wrote {args.output}: {what}")
+        known = {f"{role}_column": name for role, name in reading_of(model).items()}
+        columns = {name: getattr(args, name) or known.get(name) for name in common.OF_TABLES}
+        readable = "grades_column" not in known and not ("qrels" in files and any(columns.values()))
+        if graded and readable:
+            next_command(args, "evaluate", features=None, exclude=None, **files, **columns)
     return 0
 
 

@@ -10,6 +10,7 @@ import sys
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
 from truerank.cli.judge import from_plan
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import Output, only, option, refuse
 from truerank.cli.systems import experiment_of, named_systems
 
@@ -73,6 +74,10 @@ def run(args: Arguments) -> int:
         common.note(
             f"wrote {args.output}: {common.counted(len(experiment.judged), 'system')}, {len(text) / 1e6:.1f} MB"
         )
+        if len(named.files) == 1:
+            next_command(args, "evaluate", per_query=True)
+        else:
+            next_command(args, "compare", measure=args.measures, cite=True, format=None)
     return 0
 
 

@@ -66,6 +66,11 @@ class Remedy:
             return None
         return " ".join(filter(None, (wording.verb * bool(written), written, self.purpose)))
 
+    def about(self, items: list[Any]) -> "Remedy":
+        """Return the remedy with these items, if there are any, in place of values that the caller knows."""
+        known = {name: items if items and value == [...] else value for name, value in self.arguments.items()}
+        return Remedy(self.purpose, **known)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the remedy for JSON; a value that the caller knows is None."""
         known = {name: None if value in (..., [...]) else value for name, value in self.arguments.items()}

@@ -73,7 +73,7 @@ CODES = {
     "feature-equals-grade": Code(
         FORBIDS,
         "features that order the documents of every query as the grades do; they may be computed from the grades",
-        "leave them out, unless they are known when the ranker is used",
+        (Remedy("to ignore them", exclude=[...]), "keep them if they are known when the ranker is used"),
     ),
     "rounded-ids": Code(
         CHANGES,
@@ -174,12 +174,14 @@ CODES = {
         "write the table without its index, or name the columns in `features`",
     ),
     "counting-feature": Code(
-        CHANGES, "features that count the rows of the file; they reveal its order", "leave them out"
+        CHANGES,
+        "features that count the rows of the file; they reveal its order",
+        (Remedy("to ignore them", exclude=[...]), "remove them from the file"),
     ),
     "rank-feature": Code(
         CHANGES,
         "features that are the numbers from 1 in nearly every query, as ranks of an earlier ranking are",
-        "leave them out, unless they are known when the ranker is used",
+        (Remedy("to ignore them", exclude=[...]), "keep them if they are known when the ranker is used"),
     ),
     "huge-grade": Code(
         CHANGES,
@@ -214,8 +216,9 @@ class Remark:
     def remedies(self) -> tuple[Remedy, ...]:
         """What solves the problem."""
         found = CODES[self.code].remedy
-        name = str(self.items[0]) if self.items else "NAME"
-        return (Remedy(found.replace("NAME", name)),) if isinstance(found, str) else Message("", *found).remedies
+        if isinstance(found, str):
+            return (Remedy(found.replace("NAME", str(self.items[0]) if self.items else "NAME")),)
+        return tuple(one.about(self.items) for one in Message("", *found).remedies)
 
     @property
     def remedy(self) -> str:

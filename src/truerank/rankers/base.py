@@ -425,7 +425,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
     def _finish(self, status: Status) -> None:
         """Store the reason for the stop, and warn if the user should act."""
-        self.status_ = status.value
+        self.status_ = status.value.format(getattr(self, "n_estimators", getattr(self, "max_iter", "")))
         if status in NEEDS_ACTION:
             warn(f"{type(self).__name__} {status.value}", ConvergenceWarning)
 

@@ -26,7 +26,7 @@ class Status(Enum):
         "learning_rate, raise alpha, or choose another solution of the leaves"
     )
     CALLBACK = "stopped by a callback"
-    ALL_ROUNDS = "completed all rounds"
+    ALL_ROUNDS = "completed all {} rounds"
 
 
 NEEDS_ACTION = (Status.MAX_ITERATIONS, Status.NO_PROGRESS, Status.DIVERGED)

@@ -1,0 +1,30 @@
+"""Print the command to run next."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from truerank.cli import command_parser
+from truerank.cli.parser import Options, is_given
+from truerank.core.printing import note
+
+
+def next_command(args: Options, command: str, **own: Any) -> None:
+    """Print the command that a user would run next, with those files and options of this one that it accepts.
+
+    `own` are its other arguments, and None for an option to leave out. If this command reads standard input or writes
+    JSON, nothing is printed.
+    """
+    places: list[str] = []
+    words: list[str] = []
+    module, parser = command_parser(command)
+    following = module.Arguments(**vars(args) | own)
+    for action in parser._actions:
+        value = getattr(following, action.dest, None)
+        if is_given(value) and value != action.default and not following.refusing(action):
+            option = [*filter(lambda name: name.startswith("--"), action.option_strings)][:1]
+            values = [] if value is True else map(str, value if isinstance(value, list) else [value])
+            (words if option else places).extend([*option, *values])
+    if "-" not in [*places, *words] and not any(getattr(args, name, None) for name in ("json", "cluster")):
+        note(f"next: truerank {shlex.join([*command.split(), *places, *words])}", late=True)
