@@ -360,7 +360,7 @@ def test_runs_of_different_topics_are_compared_as_asked_for(tmp_path, capsys, mo
     assert main([*page, "--topics", "all"]) == 0
     text = Path("page.html").read_text()
     assert "topics that a run lacks count 0 (part 2, whole 1)" in text
-    assert "not checked: whether these queries trained the systems" in text
+    assert "not checked: whether the systems were trained on these queries" in text
     assert "AP is 0.5000 for whole" in text
 
 
@@ -379,7 +379,7 @@ def test_runs_of_the_same_topics_need_no_choice(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "; means over 2 of the 3 topics of the qrels, those of the run.\n\n" in out
     assert "3 queries, of which the run has 2; the others are left out of the means (--topics all counts 0)" in out
-    assert "not checked: whether these queries trained the systems" in out
+    assert "not checked: whether the systems were trained on these queries" in out
     Path("c.run").write_text("3 Q0 e 1 5 x\n")
     assert main(["compare", "--qrels", "q", "a.run", "c.run", "--topics", "common"]) == 1
     assert "no topic of the qrels is in all runs (a 2, c 1)" in capsys.readouterr().err
@@ -423,7 +423,7 @@ def test_one_query_that_decides_is_named(tmp_path, capsys):
     # nine wins and two losses: 2 (1 + 11 + 55) / 2048
     assert "query 2 alone decides new against old: without it the difference is +0.3182 (corrected p 0.0654)" in out
     assert "better; not worse by more than 0.05" in out
-    assert "other verdicts are of each pair alone" in out
+    assert "other verdicts are for one pair alone" in out
     assert main([*map(str, command), "--correction", "none", "--test", "sign"]) == 0
     out = capsys.readouterr().out
     assert "share of wins, 95%" in out

@@ -67,7 +67,7 @@ def test_grades_from_qrels_and_a_pair(folder, capsys):
     assert main(["judge", "plan", *RUNS[:2], *pair, "-o", "one.csv", "--budget", "25"]) == 0
     words = ["judge", "estimate", *RUNS[:2], "--plan", "one.csv", "--human", "human.txt", "--measure", "P(rel=2)@5"]
     assert main(words) == 0
-    assert "not drawn only help predictions" in capsys.readouterr().out
+    assert "which only improve predictions" in capsys.readouterr().out
 
 
 def test_a_page_on_which_people_judge(folder):

@@ -25,7 +25,7 @@ MESSAGES = {
     "the judgements come first, got the measure 'nDCG@10' there. Write evaluate(judgements, systems, measures)":
         lambda: truerank.evaluate("nDCG@10", QRELS, RUN),
     'the runs have different topics: a 2, b 1, of 2 in the qrels. Pass topics="common" for the topics that all runs '
-    'have (1), or pass topics="all" for those of the qrels (2), where a topic that a run lacks counts 0':
+    'have (1), or pass topics="all" for all topics of the qrels (2), where a topic that a run lacks counts 0':
         lambda: truerank.compare(QRELS, {"a": RUN, "b": OTHER}, "AP"),
     "a comparison needs at least two rankers, got 1": lambda: truerank.compare(QRELS, {"a": RUN}, "AP"),
     "baseline 'c' is not one of a, b": lambda: truerank.compare(QRELS, {"a": RUN, "b": RUN}, "AP", baseline="c"),
@@ -84,7 +84,8 @@ def test_messages_in_python(text):
             "compare",
             lambda: truerank.compare(QRELS, {"a": RUN, "b": OTHER}, "AP"),
             "the runs have different topics: a 2, b 1, of 2 in the qrels. Add --topics common for the topics that all "
-            "runs have (1), or add --topics all for those of the qrels (2), where a topic that a run lacks counts 0",
+            "runs have (1), or add --topics all for all topics of the qrels (2), where a topic that a run lacks "
+            "counts 0",
         ),
         (
             "evaluate",

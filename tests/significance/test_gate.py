@@ -188,7 +188,7 @@ def test_reasons_promise_what_the_interval_shows():
     assert near.verdict == "INCONCLUSIVE"
     assert near.lines[0].high < 0
     assert near.reason.startswith("a loss is shown, but not that it is at most 0.02")
-    assert decide_gate(old + 12 * d - 0.01, old).reason.startswith("neither a loss is shown, nor that it")
+    assert decide_gate(old + 12 * d - 0.01, old).reason.startswith("the data show neither a loss nor that it")
 
 
 def test_equal_losses_need_six_queries():

@@ -1,4 +1,4 @@
-"""The checks of judged rankings, their scores and runs, which find remarks."""
+"""Checks of judged rankings, their scores and runs, which return remarks."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class Look:
 
 
 def warn_of_rows(data: Rows) -> None:
-    """Warn in Python of what changes a fit to these rows, or forbids it.
+    """Warn in Python about properties of these rows that change a fit or prevent it.
 
-    Queries are not named, so that the folds of a cross-validation repeat no warning. Grades below 0 are usual there, as
-    the labels -1 and 1, and fractions are usual as targets.
+    Queries are not named, so that the folds of a cross-validation repeat no warning. Grades below 0 are usual in a fit,
+    as the labels -1 and 1, and fractions are usual as targets.
     """
     for remark in examine(data, quick=True):
         if remark.severity != NOTE and remark.code not in ("negative-grade", "fractional-grade"):
@@ -67,7 +67,7 @@ def warn_of_rows(data: Rows) -> None:
 
 
 def look(data: RankingData, quick: bool = False) -> Look:
-    """Return the results for one data set; the quick look is not at rows, and only for positions at features."""
+    """Return the results for one data set; the quick look omits rows, and examines features only for positions."""
     names = _feature_names(data)
     seen = {code: (count, items) for code, count, items in (*_queries(data), *(() if quick else _rows(data)))}
     if quick:
@@ -100,7 +100,7 @@ def _positions(data: RankingData, names: list[str]) -> dict[str, list[str]]:
 def examine(data: Rows, *, quick: bool = False) -> list[Remark]:
     """Return the remarks on one data set, a RankingData or a RowSource, in the order of `CODES`.
 
-    The quick check is O(n log n + p) and leaves out the comparison of rows and most properties of features.
+    The quick check is O(n log n + p) and omits the comparison of rows and most properties of features.
     """
     whole: Look = data.statistics(_look, quick)
     if (
@@ -125,7 +125,7 @@ def _look(part: Part, quick: bool) -> Look:
 
 
 def of_grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray, doc_ids: np.ndarray) -> list[Remark]:
-    """Return the remarks on grades (n,) of judgements by query, such as those of qrels, and on the first documents."""
+    """Return the remarks on grades (n,) of judgements by query, such as qrels, and on the first documents."""
     found = [*_grades(grades, offsets, query_ids), *_rounded(doc_ids, offsets, query_ids)]
     return [Remark(code, _list("query", items), count, items) for code, count, items in found]
 
@@ -148,7 +148,7 @@ def ranks_as_scores(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> li
 
 
 def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list[Remark]:
-    """Return features with a spread in one file above 8 times that in another, from the `spreads` of each file."""
+    """Return features whose spread in one file is above 8 times the spread in another, from the `spreads` of files."""
     found: dict[str, list[float]] = {}
     for part in parts:
         for feature, spread in part.items():
@@ -177,7 +177,7 @@ def spreads(data: RankingData) -> dict[str, float]:
 
 
 def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Remark]:
-    """Return the queries that are in more than one file, from the query ids of each file."""
+    """Return the queries in more than one file, from the query ids of each file."""
     owner: dict[Any, str] = {}
     shared: dict[tuple[str, str], list[Any]] = {}
     for name, part in zip(names, parts):
@@ -262,7 +262,7 @@ def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
 
 
 def _log_chance(data: RankingData) -> float:
-    """Sum over queries of log((Π_g n_g!) / n!), with n_g of the n documents of grade g."""
+    """Return the sum over queries of log((Π_g n_g!) / n!), with n_g of the n documents of grade g."""
     if data.y is None:
         return 0.0
     y = data.y[np.lexsort((data.y, data.query_index))]
@@ -341,7 +341,7 @@ def _of_features(whole: Look) -> Iterable[Remark]:
 
 
 class Column(NamedTuple):
-    """Properties of a feature. Columns with the same digest are equal, and `value` is that of the first row."""
+    """Properties of a feature. Columns with equal digests are equal, and `value` is the value in the first row."""
 
     n_missing: int
     constant: bool
@@ -350,7 +350,7 @@ class Column(NamedTuple):
     digest: bytes
 
     def beside(self, other: Column) -> Column:
-        """The properties of both columns' rows together."""
+        """Return the properties of the rows of both columns together."""
         return Column(
             self.n_missing + other.n_missing,
             self.constant and other.constant and self.value == other.value,
@@ -392,7 +392,7 @@ def _sparse_columns(data: RankingData) -> Iterable[Column]:
 
 
 def _row_keys(X: Any) -> list[bytes]:
-    """Bytes of each row; equal rows have equal bytes."""
+    """Return the bytes of each row; equal rows have equal bytes."""
     if not hasattr(X, "tocsr"):
         return [row.tobytes() for row in np.ascontiguousarray(X + 0.0)]
     X = X.tocsr().copy()

@@ -30,12 +30,12 @@ def chosen_columns(
         Selected columns, in this order: names, patterns (`bm25*`, `tf_[abc]`), or else numbers from 1 as in LETOR text
         (`1-10,15`). Default: all.
     exclude : sequence of str, optional
-        Columns of these to leave out.
+        Selected columns to leave out.
 
     Raises
     ------
     InvalidInputError
-        On an entry that matches no column, and if no column is left.
+        On an entry that matches no column, or if no column is left.
 
     Examples
     --------
@@ -61,7 +61,8 @@ def chosen_columns(
             if not own:
                 shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
                 raise InvalidInputError(
-                    f"{what}: there is no column {entry!r}{nearest(entry, places)}; there are {shown}", argument=what
+                    f"{what}: there is no column {entry!r}{nearest(entry, places)}; the columns are {shown}",
+                    argument=what,
                 )
             found |= dict.fromkeys(own)
         return list(found)
@@ -82,7 +83,7 @@ def _numbered(entry: str, width: int, what: str) -> list[int]:
         first, _, last = part.partition("-")
         low, high = int(first), int(last or first)
         if not 1 <= low <= high <= width:
-            raise InvalidInputError(f"{what}: {part} is not within the columns 1 to {width}", argument=what)
+            raise InvalidInputError(f"{what}: {part} is outside the columns 1 to {width}", argument=what)
         found += range(low - 1, high)
     return found
 
@@ -114,7 +115,7 @@ def take_columns(data: RankingData, columns: Sequence[int] | np.ndarray) -> Rank
 
 
 def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingData:
-    """Return the rows with the columns that a model was trained on, by name; without names, the rows as they are.
+    """Return the rows with a model's training columns, by name; rows without names are returned unchanged.
 
     Columns without names (LETOR text) are "f1", "f2", …, unless the model has other names.
     """
@@ -132,7 +133,7 @@ def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingDat
 
 
 def check_columns(names: Sequence[str], known: Collection[str]) -> None:
-    """Raise an error unless all columns that a model was trained on are known."""
+    """Raise an error unless all training columns of a model are known."""
     missing = [name for name in names if name not in known]
     if missing:
         more = f" and {len(missing) - 1} more of the columns" if len(missing) > 1 else ", a column"
@@ -143,9 +144,9 @@ def check_columns(names: Sequence[str], known: Collection[str]) -> None:
 
 
 def trained_columns(model: Any) -> list[str] | None:
-    """Return the names of the columns that a fitted model of any library was trained on, or None if it keeps none.
+    """Return the names of the training columns of a fitted model of any library, or None if it does not store them.
 
-    A bound method, such as `model.predict`, has those of its model.
+    A bound method, such as `model.predict`, has the columns of its model.
     """
     model = getattr(model, "__self__", model)
     for attribute in ("feature_names_in_", "feature_names_", "feature_names", "feature_name"):
@@ -157,7 +158,7 @@ def trained_columns(model: Any) -> list[str] | None:
 
 
 def as_trained(model: Any, data: RankingData) -> RankingData:
-    """Return the rows with the columns that a fitted model of any library was trained on.
+    """Return the rows with the training columns of a fitted model of any library.
 
     A model of another library whose columns all have other names was trained on an array, and matches them by position.
     """
@@ -169,9 +170,9 @@ def as_trained(model: Any, data: RankingData) -> RankingData:
 
 
 def rows_for(model: Any, data: RankingData) -> Any:
-    """Return the rows as a model of another library was given them: a data frame if it knows columns of the data.
+    """Return the rows in the form that a model of another library requires: a data frame if it knows column names.
 
-    Otherwise the columns are taken by place, as are those of a model that was trained on an array.
+    Otherwise the columns are matched by position, also for a model that was trained on an array.
     """
     data, names = as_trained(model, data), trained_columns(model)
     if names is None or data.feature_names != names or not isinstance(data.X, np.ndarray):
@@ -188,7 +189,7 @@ def rows_for(model: Any, data: RankingData) -> Any:
 
 
 def reading_of(like: object) -> dict[str, str]:
-    """Return how a model's training data were read: columns by role, and "missing"; {} if unknown."""
+    """Return how the training data of a model were read: columns by role, and "missing"; {} if unknown."""
     return dict(getattr(like, "reading_", None) or {})
 
 

@@ -17,12 +17,12 @@ ONE_LIST = 1_000  # rows above which a missing qid is an error: the usual depth 
 
 
 def offsets_of(sizes: ArrayLike) -> np.ndarray:
-    """Return the start of each group, and the end, int64 (m + 1,), from the groups' sizes (m,)."""
+    """Return the starts of the groups and the end, int64 (m + 1,), from the sizes of the groups (m,)."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value is missing: None, NaN, pandas' NA and NaT."""
+    """Return whether a value is missing: None, NaN, pandas' NA or NaT."""
     if value is None or type(value).__name__ == "NAType":
         return True
     return not isinstance(value, np.ndarray) and bool(value != value)
@@ -47,7 +47,7 @@ def id_text(value: object) -> str:
 
 
 def id_texts(values: Iterable[Any]) -> list[str]:
-    """Return ids as text, and "" for missing ones."""
+    """Return ids as text, with "" for missing ids."""
     return ["" if is_missing(value) else id_text(value) for value in values]
 
 
@@ -56,16 +56,17 @@ def refuse_nested(values: np.ndarray, name: str) -> None:
     for row, cell in enumerate(values.tolist() if values.dtype.kind == "O" else []):
         if isinstance(cell, list | dict | np.ndarray):
             raise InvalidInputError(
-                f"column {name!r} has lists or structs: row {row + 1} has {cell!r:.60}; expected one value a row",
+                f"column {name!r} has lists or structs: row {row + 1} has {cell!r:.60}; expected one value in each row",
                 value=name,
                 code="not-numeric",
             )
 
 
 def as_ids(values: np.ndarray, name: str) -> np.ndarray:
-    """Return a column of ids (n,) that keeps their text; every column of ids passes through here.
+    """Return a column of ids (n,) that keeps their text; all columns of ids are converted here.
 
-    Bytes (UTF-8) and UUIDs become text, and whole floats among other values integers. Missing ids and others remain.
+    Bytes (UTF-8) and UUIDs become text, and whole floats among other values become integers. All other ids are
+    unchanged.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def as_ids(values: np.ndarray, name: str) -> np.ndarray:
             elif isinstance(cell, float | np.floating) and cell.is_integer():
                 cells[row] = int(id_text(cell))
         except (InvalidInputError, TypeError) as error:
-            lists = f"a {type(cell).__name__} is not an id ({error}). Give numbers or text"
+            lists = f"a {type(cell).__name__} is not an id ({error}). Use numbers or text"
             what = lists if isinstance(error, TypeError) else error
             raise InvalidInputError(f"{name}, row {row + 1}: {what}", argument=name) from error
         kinds = (kind for kind, types in (("number", Number), ("text", str)) if isinstance(cells[row], types))
@@ -101,7 +102,7 @@ def as_ids(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def places_of(offsets: np.ndarray, groups: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of some groups' elements, in this order, and each group's start among them, int64 (g + 1,)."""
+    """Return the places of the elements of some groups, in this order, and the groups' starts, int64 (g + 1,)."""
     chosen = np.asarray(groups, dtype=np.int64)
     sizes = np.diff(offsets)[chosen]
     starts = offsets_of(sizes)
@@ -109,12 +110,12 @@ def places_of(offsets: np.ndarray, groups: ArrayLike) -> tuple[np.ndarray, np.nd
 
 
 def query_of_rows(offsets: np.ndarray) -> np.ndarray:
-    """Return the number of each grouped row's query, int64 (n,)."""
+    """Return the query number of each grouped row, int64 (n,)."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def sums_by_query(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return sums of the grouped rows' values `(n, …)` by query `(m, …)`; 0 for a query without rows."""
+    """Return sums by query `(m, …)` of the values `(n, …)` of grouped rows; 0 for a query without rows."""
     filled = np.flatnonzero(np.diff(offsets))
     result = np.zeros((len(offsets) - 1, *values.shape[1:]), dtype=values.dtype)
     if len(filled):
@@ -123,7 +124,7 @@ def sums_by_query(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def queries_of_sizes(sizes: ArrayLike, name: str, least: int) -> np.ndarray:
-    """Return the number of each row's query, int64 (n,), from the number of rows of each query, at least `least`."""
+    """Return the query number of each row, int64 (n,), from the number of rows of each query, at least `least`."""
     values = np.asarray(sizes)
     if (
         values.ndim != 1
@@ -134,7 +135,7 @@ def queries_of_sizes(sizes: ArrayLike, name: str, least: int) -> np.ndarray:
     ):
         raise InvalidInputError(
             f"{name} must hold the number of rows of each query, integers >= {least}, such as [120, 85]; got "
-            f"{sizes!r:.80}. The query of each row goes to qid",
+            f"{sizes!r:.80}. Pass the query of each row as qid",
             argument=name,
         )
     return query_of_rows(offsets_of(values))
@@ -150,7 +151,7 @@ def mixed_queries(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def queries_with_mixed_ties(scores: np.ndarray, grades: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return which queries have rows with different grades (n,) and the same score (n,); bool (m,)."""
+    """Return which queries have rows of different grades (n,) with equal scores (n,); bool (m,)."""
     query = query_of_rows(offsets)
     order = np.lexsort((grades, scores, query))
     q, s, g = query[order], scores[order], grades[order]
@@ -160,21 +161,21 @@ def queries_with_mixed_ties(scores: np.ndarray, grades: np.ndarray, offsets: np.
 
 
 def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the rank of each grouped row within its query, from 1, equal scores in row order; int64 (n,)."""
+    """Return the rank of each grouped row within its query, int64 (n,), from 1, with equal scores in row order."""
     query = query_of_rows(offsets)
     order = np.lexsort((-np.asarray(scores, dtype=np.float64), query))
     return at_places(np.arange(len(scores)) - offsets[query] + 1, order)
 
 
 def at_places(values: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return an array with `values[i]` at `places[i]`: the inverse of `values[places]`."""
+    """Return an array with `values[i]` at `places[i]`, the inverse of `values[places]`."""
     result = np.empty_like(values)
     result[places] = values
     return result
 
 
 class RowsByQuery:
-    """Base of objects with rows of queries between `offsets`, int64 (m + 1,)."""
+    """Base of classes with rows of queries between `offsets`, int64 (m + 1,)."""
 
     __slots__ = ()
 
@@ -182,12 +183,12 @@ class RowsByQuery:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows n (documents)."""
+        """The number of rows n (documents)."""
         return int(self.offsets[-1])
 
     @property
     def n_queries(self) -> int:
-        """Number of queries (topics) m."""
+        """The number of queries (topics) m."""
         return len(self.offsets) - 1
 
 
@@ -199,11 +200,11 @@ class Grouping(RowsByQuery):
     offsets : int64 array (m + 1,)
         Rows of query i, in order of first appearance, are `offsets[i]:offsets[i + 1]`.
     query_ids : array (m,)
-        Names of the queries: int64 or str if all are of this type, else object.
+        Names of the queries, int64 or str if all have this type, else object.
     order : int64 array (n,) or None
-        The caller's row at each grouped place; None if no row was moved.
+        Row of the caller at each grouped place; None if no row was moved.
     n_joined : int
-        Queries whose rows were not adjacent and were joined.
+        Number of queries whose rows were not adjacent and were joined.
     """
 
     __slots__ = ("n_joined", "offsets", "order", "query_ids")
@@ -227,11 +228,11 @@ class Grouping(RowsByQuery):
         return np.repeat(self.query_ids, self.group_sizes)
 
     def grouped(self, values: Any) -> Any:
-        """Return the caller's values `(n, …)` in grouped order; `values` itself if no row was moved."""
+        """Return the caller's values `(n, …)` in grouped order; `values` is returned if no row was moved."""
         return values if self.order is None else values[self.order]
 
     def restore(self, values: ArrayLike) -> np.ndarray:
-        """Return values of the grouped rows `(n, …)` in the caller's row order."""
+        """Return values `(n, …)` of the grouped rows in the caller's row order."""
         values = np.asarray(values)
         if len(values) != self.n_rows:
             raise InvalidInputError(f"restore: got {len(values)} values for {self.n_rows} rows")
@@ -239,7 +240,7 @@ class Grouping(RowsByQuery):
 
 
 def one_query(n_rows: int) -> Grouping:
-    """Return all rows as one query with the name 0; no query without rows."""
+    """Return all rows as one query with the name 0, or no query without rows."""
     m = 1 if n_rows else 0
     return Grouping(offsets_of([n_rows] * m), np.zeros(m, dtype=np.int64), None, 0)
 
@@ -248,8 +249,8 @@ def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") ->
     """Raise an error for more than `ONE_LIST` rows without query ids."""
     if n_rows > ONE_LIST:
         raise InvalidInputError(
-            f"{who}{' ' if who else ''}got {n_rows} rows and no qid, and would treat them all as one result list. Pass "
-            f"the query of each row: {advice}. If they are a single query, pass qid=np.zeros({n_rows})",
+            f"{who}{' ' if who else ''}got {n_rows} rows without qid, so that all rows would be one result list. Pass "
+            f"the query of each row: {advice}. For a single query, pass qid=np.zeros({n_rows})",
             argument="qid",
         )
 
@@ -260,7 +261,7 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     Parameters
     ----------
     qid : array-like (n,) of any hashable values, or None
-        None means one query with the name 0, and is an error for more than 1,000 rows.
+        None means one query with the name 0, which is an error for more than 1,000 rows.
     n_rows : int, optional
         The required length of `qid`.
 
@@ -271,7 +272,7 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     """
     if qid is None:
         if n_rows is None:
-            raise InvalidInputError("qid=None needs the number of rows", argument="qid")
+            raise InvalidInputError("qid=None requires the number of rows", argument="qid")
         refuse_one_long_list(n_rows)
         return one_query(n_rows)
     if isinstance(qid, str | bytes):
@@ -300,7 +301,7 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
 def name_order(query_ids: np.ndarray) -> np.ndarray:
     """Return the numbers of the queries (m,) in the order of their names, for draws that do not depend on row order.
 
-    Numbers are ordered by value, and other names by their text.
+    Numbers are ordered by value, and all other names by their text.
 
     >>> name_order(np.array(["q2", "q10", "q1"])).tolist()
     [2, 1, 0]
@@ -312,7 +313,7 @@ def name_order(query_ids: np.ndarray) -> np.ndarray:
 
 
 def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return an integer code of each row's query, and the names by code; None if the codes are the names."""
+    """Return an integer code of each row's query, and the names by code, or None if the codes are the names."""
     check_not_masked(qid, "qid")
     values = qid if isinstance(qid, np.ndarray) else _as_array(qid)
     if values.ndim == 2 and values.shape[1] == 1:

@@ -1,12 +1,12 @@
-"""Sketches of training queries, by which a model recognises its own training queries.
+"""Sketches of training queries, with which a model recognises its training queries.
 
-A query has a 64-bit digest of its rows (the model's columns, in any order, without grades) and another one of its id.
-A model keeps the 4,096 smallest digests of each kind: of more training queries, a random sample. It also keeps the
-4,096 smallest hashes of single rows with the digest of their query, which recognise a query that has lost or gained
+A query has a 64-bit digest of its rows (the model's columns, in any order, without grades) and a 64-bit digest of its
+id. A model keeps the 4,096 smallest digests of each kind, which are a random sample of more training queries. The model
+also keeps the 4,096 smallest hashes of single rows, with the digest of their query, to recognise a query with other
 documents.
 
-With fewer than five columns, equal rows of different queries are common (a constant column, two flags). A query has a
-digest of its rows there only if its columns have at least eight values apart from the first of each.
+With fewer than five columns, equal rows of different queries are common (a constant column, two flags). With so few
+columns, a query has a digest of its rows only if its columns have at least eight further values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FEWEST_COLUMNS, FEWEST_ROWS = 5, 4  # with fewer, single rows do not identify a 
 FEWEST_VALUES = 8  # of a query with few columns, besides the first value of each; six erred once in 10,000 queries
 FEWEST = 20  # recognisable queries that an incomplete sketch requires for a statement
 UNRECOGNISED = (
-    "not checked: whether these queries trained the systems, because runs and score files do not name a model"
+    "not checked: whether the systems were trained on these queries, because runs and score files do not name a model"
 )
 
 _NOWHERE = int(np.iinfo(np.uint64).max)  # digest of a query without identifying rows, which no sketch keeps
@@ -49,7 +49,7 @@ class TrainingSketch:
     rows, ids : str or uint64 array, default=""
         Distinct digests of the rows of queries and of query ids, ascending; a text is base64 of little-endian numbers.
     complete : list of bool, default=(True, True, False)
-        Whether all digests of queries, of ids, and of single rows are kept. Sketches of older models lack the last.
+        Whether the sketch has all digests of queries, ids and single rows. Older models lack the third value.
     single, of_query : str or uint64 array, default=""
         Distinct hashes of single rows that occur in one query only, ascending, and the digest of that query.
 
@@ -74,7 +74,9 @@ class TrainingSketch:
         if not isinstance(complete, list | tuple) or list(map(type, complete)) not in ([bool] * 2, [bool] * 3):
             raise InvalidInputError(f"complete must be two or three bools, got {complete!r:.60}", argument="complete")
         if len(self.of_query) != len(self.single):
-            raise InvalidInputError(f"{len(self.single)} rows have {len(self.of_query)} queries; one each is required")
+            raise InvalidInputError(
+                f"{len(self.single)} rows have {len(self.of_query)} queries, but each row requires one query"
+            )
         self.complete: tuple[bool, bool, bool] = (complete[0], complete[1], len(complete) == 3 and complete[2])
 
     @classmethod
@@ -89,7 +91,7 @@ class TrainingSketch:
         return isinstance(other, TrainingSketch) and self.model_params() == other.model_params()
 
     def __or__(self, other: TrainingSketch) -> TrainingSketch:
-        """Return the sketch of the queries of both."""
+        """Return the sketch of the queries of both sketches."""
         size = max(len(self.rows), len(other.rows), SIZE)
         joined, complete = [], []
         for kind, (own, others) in enumerate(((self.rows, other.rows), (self.ids, other.ids))):
@@ -107,13 +109,13 @@ class TrainingSketch:
 
     @property
     def largest(self) -> int:
-        """Largest hash up to which every row that occurs in one query only is kept; -1 without such rows."""
+        """The largest hash up to which the sketch has every row that occurs in one query only; -1 without such rows."""
         if self.complete[2]:
             return _NOWHERE
         return int(self.single[-1]) if len(self.single) else -1
 
     def model_params(self) -> dict[str, Any]:
-        """Return what a model file stores."""
+        """Return the parameters for a model file."""
         names = ("rows", "ids", "single", "of_query")
         texts = {name: base64.b64encode(getattr(self, name).astype("<u8").tobytes()).decode() for name in names}
         return texts | {"complete": list(self.complete)}
@@ -131,15 +133,15 @@ class Overlap:
     matched : bool array (m,)
         Queries of the data with the rows of a training query, or with at least half of their rows in one.
     recognisable : int
-        Queries that can be recognised: all m, unless the sketch is incomplete, or the model has fewer than five columns
-        and these have too few distinct values (see `training_queries`).
+        Number of queries that can be recognised: all m, unless the sketch is incomplete, or the model has fewer than
+        five columns with too few distinct values (see `training_queries`).
     same_ids : int
-        Other queries with the id of a training query.
+        Number of other queries with the id of a training query.
     reason : str
-        Why training queries cannot be recognised; "" if they can.
+        Reason why training queries cannot be recognised; "" if they can.
     by_rows : int or None
-        Queries with enough rows (four) to be recognised after a document was added or removed. None if the model keeps
-        no digests of single rows: it has fewer than five columns, or was saved by an older version.
+        Number of queries with enough rows (four) to be recognised after a document was added or removed. None if the
+        model keeps no digests of single rows: it has fewer than five columns, or was saved by an older version.
     """
 
     matched: np.ndarray = field(repr=False)
@@ -150,17 +152,17 @@ class Overlap:
 
     @property
     def of(self) -> int:
-        """Number of queries m."""
+        """The number of queries m."""
         return len(self.matched)
 
     @property
     def recognised(self) -> int:
-        """Number of matched queries."""
+        """The number of matched queries."""
         return int(self.matched.sum())
 
     @property
     def mostly(self) -> bool:
-        """Whether more than half of the recognisable queries are training queries, which rules out a verdict."""
+        """Return whether more than half of the recognisable queries are training queries, which excludes a verdict."""
         return 2 * self.recognised > self.recognisable
 
     def __str__(self) -> str:
@@ -194,7 +196,7 @@ class Overlap:
 
 
 def training_queries(model: Scorer, data: Any) -> Overlap:
-    """Return which queries of some data a fitted model was trained on.
+    """Return which queries of a data set a fitted model was trained on.
 
     Parameters
     ----------
@@ -208,13 +210,13 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
 
     Notes
     -----
-    Rows are compared as float32 and without grades, so data are recognised after sorting, new judgements or another
-    file format. A query is mistaken for one of q training queries with probability q / 2^64.
+    Rows are compared as float32 and without grades, so that data are recognised after sorting, new judgements or a
+    change of the file format. A query is mistaken for one of q training queries with probability q / 2^64.
 
-    A query whose documents changed is recognised by its rows: at least four of its distinct rows have a hash at most
-    the sketch's largest, and at least half of these belong to one training query. Rows of models with fewer than five
-    columns are not used, because equal rows are then common. Such a model recognises an unchanged query if its columns
-    have at least eight distinct values apart from the first of each: three columns of four rows have up to nine.
+    A query whose documents changed is recognised by its rows: at least four of its distinct rows have a hash of at most
+    the sketch's largest hash, and at least half of these rows belong to one training query. Rows of models with fewer
+    than five columns are not used, because equal rows are then common. Such a model recognises an unchanged query if
+    its columns have at least eight values besides the first one of each.
 
     A row with a changed value is not recognised.
 
@@ -230,7 +232,7 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     m = data.n_queries
     found = [(sketch, query_digests(seen), seen) for sketch, seen in _sketches(model, data)]
     if not found:
-        why = "the model has no sketch of them (it was read from another tool, or trained with a sketch of size 0)"
+        why = "the model has no sketch of its training queries (it is from another tool, or has a sketch of size 0)"
         return Overlap(np.zeros(m, dtype=bool), 0, reason=why)
     matched, known, same = np.zeros(m, dtype=bool), np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
     by_rows: int | None = None
@@ -252,19 +254,19 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
         of = f"{recognisable} of {counted(m, 'query')}"
         why = f"the model's sketch covers a sample of its training queries, and only {of} could be in it"
         if not sampled:
-            why = f"the model has fewer than {FEWEST_COLUMNS} columns, and they have too few distinct values in a query"
+            why = f"the model has fewer than {FEWEST_COLUMNS} columns, which have too few distinct values in a query"
         return Overlap(np.zeros(m, dtype=bool), recognisable, reason=why)
     return Overlap(matched, recognisable, int((same & known & ~matched).sum()), by_rows=by_rows)
 
 
 class Score(float):
-    """A value of a model on some data, with `.training_queries`: the Overlap of the data with its training queries."""
+    """A value of a model on data, whose `.training_queries` is the Overlap of the data with the training queries."""
 
     training_queries: Overlap
 
     @classmethod
     def of(cls, value: float, model: Scorer, data: object) -> Score:
-        """Return the value, and warn if the model was trained on some of the data."""
+        """Return the value as a Score, and warn if the model was trained on queries of the data."""
         score = cls(value)
         score.training_queries = training_queries(model, data)
         warn_of_training_queries(model, score.training_queries)
@@ -275,22 +277,22 @@ class Score(float):
 
 
 def warn_of_training_queries(model: Scorer, overlap: Overlap) -> None:
-    """Warn once for a fitted model that its values are from data that it was trained on."""
+    """Warn once for a fitted model that its values are from its training data."""
     if overlap.recognised and not getattr(model, "_warned_of_training_queries", False):
         model.__dict__["_warned_of_training_queries"] = True
         warn(f"{overlap}; figures on training queries overstate the quality of the {type(model).__name__}")
 
 
 def query_digests(data: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return digests of each query's rows, and of its id: uint64 (m,) each; O(n p).
+    """Return digests of each query's rows and of its id, uint64 (m,) each; O(n p).
 
-    A query's digest is BLAKE2b of the sum of its mixed row hashes. Dense and sparse rows have the same hash.
+    A query's digest is BLAKE2b of the sum of its mixed row hashes. Equal dense and sparse rows have equal hashes.
     """
     return _digests_of(data)[:2]
 
 
 def _digests_of(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
-    """Return digests of queries and of ids, the smallest hashes of rows, their queries, and whether these are all."""
+    """Return digests of queries and of ids, the smallest hashes of rows, their queries, and whether all."""
     rows, ids, single, of_query, whole = zip(*data.statistics(part_digests, merge=beside))
     largest = min((own[-1] for own, all_kept in zip(single, whole) if not all_kept and len(own)), default=_NOWHERE)
     hashes, queries = np.concatenate(single), np.concatenate(of_query)
@@ -299,7 +301,7 @@ def _digests_of(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
 
 
 def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]]:
-    """Return the digests of the queries of one part, its smallest hashes of rows with their queries, whether all."""
+    """Return the digests of the queries of one part, its smallest row hashes with their queries, and whether all."""
     from truerank.matrices.content import row_hashes  # imports numba, which a command without a model does not need
 
     data = part.data
@@ -335,7 +337,7 @@ def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, n
 
 
 def _in_one_query(hashes: np.ndarray, queries: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the `size` smallest hashes that have one query only, ascending, their queries, and whether these are all.
+    """Return the `size` smallest hashes that occur in one query only, ascending, their queries, and whether all.
 
     >>> hashes, queries = np.array([5, 3, 3, 5, 1], dtype=np.uint64), np.array([7, 7, 7, 8, 8], dtype=np.uint64)
     >>> [one.tolist() for one in _in_one_query(hashes, queries, 9)[:2]]
@@ -352,7 +354,7 @@ def _in_one_query(hashes: np.ndarray, queries: np.ndarray, size: int) -> tuple[n
 def part_matches(
     part: Part, single: np.ndarray, of_query: np.ndarray, largest: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return which queries of a part have enough rows to be recognised by `single`, and which are: bool (m,) each."""
+    """Return which queries of a part have enough rows to be recognised by `single`, and which match: bool (m,) each."""
     from truerank.matrices.content import row_hashes
 
     offsets, hashes = part.data.offsets, row_hashes(part.data.X, rounded=True)

@@ -1,4 +1,4 @@
-"""Recognise numbers that are positions and not values: ranks within queries, and numbers of rows."""
+"""Detect columns that are positions rather than values: ranks within queries, and row numbers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def are_ranks(values: np.ndarray, offsets: np.ndarray, n_columns: int = 1) -> bo
 
     Ranks of n documents are distinct whole numbers from 1 (or, for 3 documents and more, from 0) up to 2 n: positions
     of a list whose other documents may not be judged. Equal values may share the lowest, highest or mean of their
-    ranks, or be counted once (dense ranks). Which end is best cannot be seen, because points such as n, n - 1, ... 1
-    for the first to the last are the same numbers.
+    ranks, or be counted once (dense ranks). The best end is not known, because points n, n - 1, ... 1 from the first to
+    the last are the same numbers.
 
     >>> lists = np.arange(0, 49, 8)
     >>> [are_ranks(np.tile(own, 6), lists) for own in ([2, 1, 4, 3, 8, 7, 6, 5], [1, 1, 2, 4, 5, 6, 7, 8], [4] * 8)]
@@ -40,7 +40,7 @@ def are_ranks(values: np.ndarray, offsets: np.ndarray, n_columns: int = 1) -> bo
 
 
 def _ranked(values: np.ndarray, offsets: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return of each query, with two documents or more: whether it holds ranks, and log P(these by chance)."""
+    """Return for each query with at least two documents whether it holds ranks, and log P(these values by chance)."""
     starts = offsets[queries[0] : queries[-1] + 2] - offsets[queries[0]]
     own = np.asarray(values[offsets[queries[0]] : offsets[queries[-1] + 1]], dtype=np.float64)
     ordered = own[np.lexsort((own, query_of_rows(starts)))]
@@ -61,7 +61,7 @@ def _ranked(values: np.ndarray, offsets: np.ndarray, queries: np.ndarray) -> tup
 def _tied_ranks(
     ordered: np.ndarray, starts: np.ndarray, first: np.ndarray, last: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return of each query in ascending order whether its values are their own ranks, and log P(this by chance).
+    """Return for each query in ascending order whether its values are their own ranks, and log P(this by chance).
 
     Equal values share ranks by one rule in all queries, the rule that most queries follow. Of n whole numbers up to the
     highest, less than 2^(n - 1) n! / product of (size of a tie)! are such ranks.
@@ -98,5 +98,5 @@ def are_row_labels(values: np.ndarray) -> bool:
 
 
 def is_unnamed(name: str) -> bool:
-    """Return whether a column has the name of an index in CSV: none, or the one that pandas gives it on reading."""
+    """Return whether a column has the name of an index in CSV: no name, or the name that pandas gives it on reading."""
     return re.fullmatch(r"(Unnamed: \d+(\.\d+)*)?", name) is not None

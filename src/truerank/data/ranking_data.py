@@ -1,4 +1,4 @@
-"""Judged rows grouped by query, which rankers use, and judgements, which measures use."""
+"""Judged rows grouped by query, for rankers, and judgements, for measures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WHERE_NONE = {"judged": True, "pooled": False, "sample_weight": 1.0, "query_wei
 class RankingData(Grouping):
     """Rows grouped by query, as flat arrays and offsets.
 
-    Rows may be given in any order. They are copied only if they are not grouped yet. All arrays are in *grouped order*:
+    Rows may be given in any order. Rows are copied only if they are not grouped. All arrays are in *grouped order*:
     queries in order of first appearance, rows of a query in the caller's order.
 
     Parameters
@@ -33,13 +33,13 @@ class RankingData(Grouping):
     y : array (n,), optional
         Relevance grades; None for data without judgments.
     qid : array-like (n,) of hashables, optional
-        Query of each row; None means one query, and is an error for more than 1,000 rows with grades.
+        Query of each row; None means one query, which is an error for more than 1,000 rows with grades.
     doc_ids, comments : array-like (n,) of str, optional
         Document id and free text of each row, stored as StringDType. None and NaN become "", and 7.0 becomes "7".
     feature_names : sequence of str, optional
         One name for each column.
     query_weight : array-like (m,) or (n,), mapping or Series by query id, optional
-        Weight of each query, or by row and constant within a query. Default: 1.
+        Weight of each query, or of each row if constant within queries. Default: 1.
     sample_weight : array-like (n,), optional
         Weight of each row. Default: 1.
 
@@ -50,18 +50,18 @@ class RankingData(Grouping):
     offsets, query_ids, order, n_joined
         See `Grouping`.
     category_names : dict of column name to list of str, or None
-        The texts of categorical columns, whose values are numbers of these texts.
+        The texts of categorical columns, whose numbers are places in these lists.
     position : float64 array (n,) or None
-        Where each row was shown, 1 is first; see `with_position`.
+        Position at which each row was shown, from 1; see `with_position`.
     judged, pooled : bool arrays (n,) or None
-        Whether a document was judged, and whether an unjudged one was pooled; see `with_judgements`.
+        Whether a document was judged, and whether an unjudged document was pooled; see `with_judgements`.
     missing_grades, missing_offsets : arrays or None
         See `Judgements`.
 
     Raises
     ------
     InvalidInputError
-        On different lengths, an X that is not two-dimensional, grades that are not finite, and missing query ids.
+        On different lengths, an X without two dimensions, grades that are not finite, and missing query ids.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class RankingData(Grouping):
         order: np.ndarray | None = None,
         n_joined: int = 0,
     ) -> RankingData:
-        """Return data of arrays that are already grouped and checked, without a copy."""
+        """Return data from grouped and checked arrays, without a copy."""
         self = cls.__new__(cls)
         self.X, self.y = X, y
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -143,19 +143,19 @@ class RankingData(Grouping):
         return self
 
     def with_judgements(self, judgements: Judgements) -> RankingData:
-        """Return the same data with other judgements, without a copy.
+        """Return the data with other judgements, without a copy.
 
-        A document with a negative grade (pooled and not judged) has grade 0 in `y`, and is marked in `pooled`.
+        A document with a negative grade (pooled but not judged) has grade 0 in `y`, and is marked in `pooled`.
 
         Raises
         ------
         InvalidInputError
-            If the judgements have other queries or rows.
+            If the judgements have different queries or rows.
         """
         if not np.array_equal(judgements.offsets, self.offsets):
             raise InvalidInputError(
-                f"the judgements are of {judgements.n_rows} documents of {judgements.n_queries} queries, the data of "
-                f"{self.n_rows} of {self.n_queries}; they must have the same rows",
+                f"the judgements have {judgements.n_rows} documents of {judgements.n_queries} queries, but the data "
+                f"have {self.n_rows} of {self.n_queries}. Both must have the same rows",
                 argument="judgements",
             )
         known, pooled = judgements.known, judgements.grades < 0
@@ -168,7 +168,7 @@ class RankingData(Grouping):
         )
 
     def beyond_rows(self) -> str:
-        """Judgements for measures that are not in the rows, in words; "" if there are none."""
+        """Return a text on judgements for measures that are not in the rows, or "" without such judgements."""
         parts = []
         if self.missing_grades is not None and len(self.missing_grades):
             parts.append(f"{len(self.missing_grades)} judged documents without a row")
@@ -177,9 +177,9 @@ class RankingData(Grouping):
         return " and ".join(parts)
 
     def replaced(self, **changes: Any) -> RankingData:
-        """Return the same data with other attributes, in grouped order and without checks or a copy.
+        """Return the data with other attributes, in grouped order, without checks and without a copy.
 
-        With `order=None` the grouped order becomes the caller's.
+        With `order=None`, the grouped order becomes the caller's order.
         """
         made = RankingData.__new__(RankingData)
         for name in (*Grouping.__slots__, *RankingData.__slots__):
@@ -189,7 +189,7 @@ class RankingData(Grouping):
         return made
 
     def digested(self) -> dict[str, Any]:
-        """Return everything that a fit depends on: all but document ids, comments and the caller's order."""
+        """Return all data that affect a fit: not the document ids, comments and the caller's order."""
         X = self.X
         rows = (X.data, X.indices, X.indptr, X.shape) if hasattr(X, "tocsr") else X
         names = ("y", "offsets", "query_ids", "query_weight", "sample_weight", "judged", "pooled", "position")
@@ -198,28 +198,28 @@ class RankingData(Grouping):
 
     @property
     def n_features(self) -> int:
-        """Number of columns p."""
+        """The number of columns p."""
         return int(self.X.shape[1])
 
     @property
     def weight_by_query(self) -> np.ndarray:
-        """Weight of each query, float64 (m,), by default 1."""
+        """The weight of each query, float64 (m,), by default 1."""
         return np.ones(self.n_queries) if self.query_weight is None else self.query_weight
 
     @property
     def row_weight(self) -> np.ndarray | None:
-        """Sample weight times query weight of each row, float64 (n,), in grouped order; None if all are 1."""
+        """The sample weight times the query weight of each row, float64 (n,), in grouped order; None if all are 1."""
         if self.query_weight is None:
             return self.sample_weight
         by_row = np.repeat(self.query_weight, self.group_sizes)
         return by_row if self.sample_weight is None else self.sample_weight * by_row
 
     def with_sample_weight(self, weight: ArrayLike) -> RankingData:
-        """Return the same data with other weights of rows (n,), given in the caller's row order."""
+        """Return the data with other weights of rows (n,), given in the caller's row order."""
         return self.replaced(sample_weight=self.grouped(as_sample_weight(weight, self.n_rows)))
 
     def with_position(self, position: ArrayLike) -> RankingData:
-        """Return the same data with positions (n,) in the caller's row order, which `unbiased-lambdarank` reads.
+        """Return the data with positions (n,), given in the caller's row order, for `unbiased-lambdarank`.
 
         Raises
         ------
@@ -245,15 +245,15 @@ class RankingData(Grouping):
         return self.replaced(position=self.grouped(column))
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
-        """Return `function(part, *state)` of these rows; see `truerank.data.row_source`."""
+        """Return `function(part, *state)` for these rows; see `truerank.data.row_source`."""
         return function(HeldPart(self), *state)
 
     def in_memory(self, user: str) -> RankingData:
-        """Return these rows, for a `user` that requires rows in memory."""
+        """Return the data, whose rows are in memory, as `user` requires."""
         return self
 
     def in_parts(self, n_jobs: int | None) -> Any:
-        """Return these rows as the only part of a fit that uses `n_jobs` threads, a `RowSource`."""
+        """Return the rows as the only part of a `RowSource`, for a fit with `n_jobs` threads."""
         return resolve("truerank.data.row_source:OnePart")(self, n_jobs)
 
     def scores(self, model: Scorer) -> np.ndarray:
@@ -261,11 +261,11 @@ class RankingData(Grouping):
         return np.asarray(model.predict(self.replaced(order=None)), dtype=np.float64)
 
     def as_grouped(self) -> RankingData:
-        """Return the same rows with the grouped order as the caller's."""
+        """Return the rows with the grouped order as the caller's order."""
         return self.replaced(order=None)
 
     def inside(self, outer: Any, name: str) -> RankingData:
-        """Return the rows for a fit inside a fit to `outer`: the same."""
+        """Return the rows for a fit inside a fit to `outer`, here without change."""
         return self
 
     def without_features(self) -> RankingData:
@@ -277,9 +277,9 @@ class RankingData(Grouping):
         return Description.of(self)
 
     def take_queries(self, queries: ArrayLike) -> RankingData:
-        """Return the data of some queries, in this order: indices as NumPy's, also repeated, or a boolean mask.
+        """Return the data of some queries in the given order; indices may repeat as in NumPy, or are a boolean mask.
 
-        Rows are copied, except a contiguous run of queries. `restore` of the result is the identity.
+        Rows are copied, except a contiguous run of queries. `restore` of the returned data is the identity.
         """
         index = np.asarray(queries)
         if index.dtype == bool:
@@ -305,14 +305,14 @@ class RankingData(Grouping):
 
     @staticmethod
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
-        """Concatenate data sets. A query id that is in two parts remains two queries.
+        """Concatenate data sets. A query id in two parts remains two queries.
 
         Grades, document ids, comments and positions are kept if all parts have them. Missing weights are 1.
 
         Raises
         ------
         InvalidInputError
-            Without parts, and on parts with different columns, orders of columns, or numbers for categories.
+            Without parts, or on parts with different columns, orders of columns, or numbers for categories.
         """
         if not parts:
             raise InvalidInputError("concatenate: got no parts")
@@ -324,7 +324,7 @@ class RankingData(Grouping):
             if part.feature_names is not None and names is not None and part.feature_names != names:
                 wrong, right = next(pair for pair in zip(part.feature_names, names) if pair[0] != pair[1])
                 raise InvalidInputError(
-                    f"concatenate: part {number} has column {wrong!r} where those before have {right!r}",
+                    f"concatenate: part {number} has column {wrong!r} in place of {right!r}",
                     argument="parts",
                     remedies=[Remedy("to read the same columns in one order", features=[...])],
                 )
@@ -352,7 +352,8 @@ class RankingData(Grouping):
         whole.category_names = parts[0].category_names
         if any(part.category_names != whole.category_names for part in parts):
             raise InvalidInputError(
-                "concatenate: the parts number their categories differently; read them with the same `categories`"
+                "concatenate: the parts have different numbers for categories. Read all parts with the same "
+                "`categories`"
             )
         if any(part.missing_grades is not None for part in parts):
             counts = [np.zeros(p.n_queries) if p.missing_offsets is None else np.diff(p.missing_offsets) for p in parts]
@@ -383,17 +384,17 @@ class RankingData(Grouping):
 
 
 class Judgements(RowsByQuery):
-    """Grades by query, the input of measures. Topics of the qrels that a run lacks are queries without rows.
+    """Grades by query, which measures evaluate. Topics of the qrels that a run lacks are queries without rows.
 
     Parameters
     ----------
     grades : float64 array (n,)
-        0 if a document is not in the qrels, negative if it was pooled and not judged.
+        Grade of each document: 0 if it is not in the qrels, negative if it was pooled but not judged.
     offsets : int64 array (m + 1,)
     judged : bool array (n,), optional
-        Whether the document is in the qrels. Default: all are.
+        Whether the document is in the qrels. Default: all documents are.
     tie_keys : array (n,), optional
-        Document ids, in descending order among equal scores with `ties="trec"`. Default: row order.
+        Document ids, which sort equal scores in descending order with `ties="trec"`. Default: row order.
     query_ids : array (m,), optional
     missing_grades : float64 array, optional
         Grades of judged documents without a row (not retrieved), grouped by query.
@@ -433,17 +434,17 @@ class Judgements(RowsByQuery):
 
     @property
     def sizes(self) -> np.ndarray:
-        """Ranked documents of each query, int64 (m,)."""
+        """The number of ranked documents of each query, int64 (m,)."""
         return np.diff(self.offsets)
 
     @property
     def known(self) -> np.ndarray:
-        """Whether each row was judged, bool (n,); a negative grade means that it was pooled and not judged."""
+        """Whether each row was judged, bool (n,); a negative grade means pooled but not judged."""
         known = self.grades >= 0
         return known if self.judged is None else known & self.judged
 
     def take_queries(self, queries: ArrayLike) -> tuple[Judgements, np.ndarray]:
-        """Return the judgements of some queries, by number and in this order, and their rows, int64."""
+        """Return the judgements of some queries, by number in the given order, and their rows, int64."""
         index = np.asarray(queries, dtype=np.int64)
         rows, offsets = places_of(self.offsets, index)
         missing: dict[str, Any] = {}
@@ -457,12 +458,12 @@ class Judgements(RowsByQuery):
 
     @property
     def longest(self) -> int:
-        """Ranked documents of the longest query; 0 without queries."""
+        """The number of ranked documents of the longest query, or 0 without queries."""
         return int(np.diff(self.offsets).max(initial=0))
 
 
 def as_matrix(X: Any) -> Any:
-    """Return X as a C-contiguous float32 or float64 array or a CSR matrix; a BinnedMatrix is returned as it is."""
+    """Return X as a C-contiguous float32 or float64 array or a CSR matrix; a BinnedMatrix is unchanged."""
     if getattr(X, "is_binned_matrix", False):
         return X
     check_plain(X, "X")
@@ -508,9 +509,9 @@ def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
 
 
 def weights_in_order(weight: Any, data: RankingData, *rows: Any) -> Any:
-    """Return weights of queries in the order of the data, from a mapping or a Series by query id; others unchanged.
+    """Return weights of queries in the order of the data from a mapping or Series by query id, or an array unchanged.
 
-    `rows` are what else was given: a Series with their index is by row. Weights of other queries have no effect.
+    `rows` are the other arguments: a Series with their index has weights by row. Weights of other queries are ignored.
     """
     if not isinstance(weight, Mapping):
         index = getattr(weight, "index", None)
@@ -526,7 +527,7 @@ def weights_in_order(weight: Any, data: RankingData, *rows: Any) -> Any:
     lacking = [query for query in data.query_ids.tolist() if query not in weight]
     if lacking:
         raise InvalidInputError(
-            f"query_weight has no weight for {len(lacking)} of {data.n_queries} queries, the first: {lacking[0]!r}. "
+            f"query_weight has no weight for {len(lacking)} of {data.n_queries} queries, such as {lacking[0]!r}. "
             "Use query ids as its index, or pass an array with an entry for each query or row: query_weight.to_numpy()",
             argument="query_weight",
         )
@@ -534,7 +535,7 @@ def weights_in_order(weight: Any, data: RankingData, *rows: Any) -> Any:
 
 
 def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:
-    """Return weights by query, float64 (m,), from these or from weights by row (n,) in the caller's row `order`."""
+    """Return weights by query, float64 (m,), from weights by query or by row (n,), in the caller's row `order`."""
     values = as_numbers(weight, "query_weight")
     m, n = len(offsets) - 1, int(offsets[-1])
     if values.ndim == 0:

@@ -1,4 +1,4 @@
-"""Remarks on data, scores and evidence: all codes with their severity, meaning and remedies."""
+"""Remarks on data, scores and evidence: all codes with severity, meaning and remedies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from truerank.core.errors import PYTHON, Message, Remedy, TruerankWarning, Wordi
 
 
 class Code(NamedTuple):
-    """A kind of remark: its severity, its meaning, and the remedies; NAME in advice is the first item."""
+    """A kind of remark: its severity, its meaning, and its remedies, in which NAME is the first item."""
 
     severity: str
     meaning: str
@@ -33,11 +33,11 @@ CODES = {
     ),
     "training-queries-kept": Code(
         FORBIDS,
-        "queries that trained a model are among these; the values are too optimistic for new queries",
-        "leave them out, or use other queries",
+        "queries on which a model was trained; the values are too optimistic for new queries",
+        "leave out the training queries, or use other queries",
     ),
     "training-queries-left-out": Code(
-        CHANGES, "queries that trained a model are left out", "use queries that trained none of the models"
+        CHANGES, "queries on which a model was trained, which are left out", "use queries on which no model was trained"
     ),
     "missing-topics": Code(
         CHANGES,
@@ -51,7 +51,7 @@ CODES = {
     ),
     "undrawn-grades": Code(
         NOTE,
-        "grades of documents that were not drawn only help predictions",
+        "grades of documents that were not drawn, which only improve predictions",
         "plan another round to draw these documents",
     ),
     "unjudged-documents": Code(
@@ -61,13 +61,13 @@ CODES = {
     ),
     "no-judged-document": Code(
         CHANGES,
-        "runs of which no document is judged for any topic; qrels and run may write the ids in two ways",
-        "compare the ids of both, their case, length and zeros in front",
+        "runs without a judged document in any topic; the ids of qrels and run may have different forms",
+        "compare case, length and leading zeros of the ids in both files",
     ),
     "contradicting-ranks": Code(
         CHANGES,
-        "runs whose rank column, or scores of 1, 2, 3 in the order of the documents, say that low scores are better; "
-        "documents are ordered by score, the highest first, as in trec_eval",
+        "runs in which low scores are better, by their rank column, or by scores of 1, 2, 3 in row order; documents "
+        "are ordered by descending score, as in trec_eval",
         "write higher scores for better documents, such as 1 / rank",
     ),
     "feature-equals-grade": Code(
@@ -77,35 +77,40 @@ CODES = {
     ),
     "rounded-ids": Code(
         CHANGES,
-        "document ids such as 1.23457E+12, to which spreadsheets shorten long numbers; they match no other file",
+        "document ids such as 1.23457E+12, to which spreadsheets shorten long numbers; such ids match no other file",
         "export the file again, with the column of ids as text",
     ),
     "file-order": Code(
         CHANGES,
-        "rows whose order depends on the grades: with ties in file order, constant scores have another value than with "
-        "ties averaged",
+        "rows whose order depends on the grades: constant scores have different values with ties in file order and "
+        "with ties averaged",
         'measure with ties averaged (`AP(ties="average")`), or shuffle the rows of each query',
     ),
     "fold-scale": Code(
         CHANGES,
-        "features with different scales in two files; they were normalised separately",
+        "features with different scales in two files, which were normalised separately",
         "normalise within queries, or normalise all files by the training file's values",
     ),
     "different-width": Code(
         CHANGES,
         "files with different numbers of features",
-        (Remedy("to read all files with the same number", n_features=...), "export all files with the same features"),
+        (
+            Remedy("to read all files with the same number of features", n_features=...),
+            "export all files with the same features",
+        ),
     ),
     "no-features": Code(
         NOTE,
-        "judgements without features, of which no ranker can learn",
+        "judgements without features, from which no ranker can learn",
         "add features from a search engine, from the texts, or from the columns of a catalogue",
     ),
     "one-list": Code(
-        CHANGES, "rows without query ids, taken as one result list", "give the query of each row: fit(X, y, qid=qid)"
+        CHANGES,
+        "rows without query ids, which are treated as one result list",
+        "pass the query of each row: fit(X, y, qid=qid)",
     ),
     "joined-query": Code(
-        NOTE, "queries whose rows were not adjacent; they were joined", "sort the rows by query if this is not intended"
+        NOTE, "queries whose rows were not adjacent and were joined", "sort the rows by query if this is not intended"
     ),
     "query-without-pairs": Code(
         NOTE, "queries whose documents all have the same grade, which teach rankers nothing", "judge more documents"
@@ -122,33 +127,33 @@ CODES = {
         "features that are constant within every query; on their own they cannot order documents",
         "leave them out of linear rankers; trees may combine them with others",
     ),
-    "duplicate-feature": Code(NOTE, "features equal to an earlier one in all rows", "leave them out"),
+    "duplicate-feature": Code(NOTE, "features that equal an earlier feature in all rows", "leave them out"),
     "missing-value": Code(
         NOTE, "features with missing values, by rows", "train oblivious-boosting or rank-boost, or fill them in"
     ),
     "duplicate-document": Code(
-        CHANGES, "documents that occur twice in a query; measures count both rows", "keep one row for each"
+        CHANGES, "documents that occur twice in a query; measures count both rows", "keep one row for each document"
     ),
     "conflicting-documents": Code(
         FORBIDS, "documents that occur twice in a query with different grades", "keep the correct judgement"
     ),
     "several-grades": Code(
         FORBIDS,
-        "documents with several grades that differ, as those of several judges",
+        "documents with several different grades, for example by several judges",
         (Remedy("or another of mean, majority, first to combine them", aggregate="median"), "keep one judgement"),
     ),
     "similar-queries": Code(
         CHANGES,
-        "queries whose texts differ in nothing but case, blanks or the form of letters; each counts by itself",
+        "queries whose texts differ only in case, blanks or the form of letters; each counts as a query",
         (Remedy("to make one of them", fold_queries=True), "make one of them with `truerank convert`"),
     ),
     "identical-rows": Code(
         NOTE,
-        "rows with the features of an earlier row of their query; every ranker ties them",
+        "rows with the features of an earlier row of their query, so that every ranker ties both",
         "name the rule for ties with every figure",
     ),
     "conflicting-grades": Code(
-        NOTE, "identical rows of a query with different grades, which no ranker orders", "add a feature that differs"
+        NOTE, "identical rows of a query with different grades, which no ranker can order", "add a feature that differs"
     ),
     "tied-scores": Code(
         CHANGES,
@@ -165,12 +170,12 @@ CODES = {
     ),
     "fractional-grade": Code(
         CHANGES,
-        "rows whose grade is not an integer; programs such as trec_eval cut off the fraction",
+        "rows whose grade is not an integer; programs such as trec_eval truncate the fraction",
         "multiply or round the grades to integers, and name the convention with every figure",
     ),
     "unnamed-column": Code(
         CHANGES,
-        "columns without a name that hold the numbers of rows, as pandas writes an index; they are left out",
+        "columns of row numbers without a name, as pandas writes an index; such columns are left out",
         "write the table without its index, or name the columns in `features`",
     ),
     "counting-feature": Code(
@@ -189,7 +194,7 @@ CODES = {
         'map grades to a few levels, or use nDCG(gain="linear")',
     ),
 }
-"""The meaning of each code. Remarks are listed in this order."""
+"""The meaning of each code, in the order in which remarks are listed."""
 
 
 @dataclass
@@ -208,13 +213,13 @@ class Remark:
 
     @property
     def text(self) -> str:
-        """What was found, where, and what it means."""
+        """A text on what was found, its place, and its meaning."""
         number = "" if self.count == len(self.items) else f"{self.count}, "
         return CODES[self.code].meaning + (f": {number}{self.where}" if self.where else "")
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What solves the problem."""
+        """The remedies of the problem."""
         found = CODES[self.code].remedy
         if isinstance(found, str):
             return (Remedy(found.replace("NAME", str(self.items[0]) if self.items else "NAME")),)
@@ -226,7 +231,7 @@ class Remark:
         return alternatives(self.remedies)
 
     def worded(self, wording: Wording = PYTHON) -> str:
-        """Return the remark in the words of a front end."""
+        """Return the remark in the terms of a front end."""
         return f"{self.severity} ({self.code}): {self.text}. Remedy: {alternatives(self.remedies, wording)}"
 
     __str__ = worded
@@ -240,14 +245,14 @@ class Remark:
 
 
 class RemarkWarning(TruerankWarning):
-    """A remark on data of a function whose result cannot keep it, such as a reader or `fit`."""
+    """A warning with a remark, for functions whose result cannot store remarks, such as a reader or `fit`."""
 
     def __init__(self, remark: Remark, remedy: str = "") -> None:
         super().__init__(f"{remark.text}. {remedy}" if remedy else str(remark))
         self.remark = remark
 
     def worded(self, wording: Wording) -> str:
-        """Return the warning in the words of a front end."""
+        """Return the warning in the terms of a front end."""
         return self.remark.worded(wording)
 
 

@@ -1,7 +1,7 @@
-"""The protocol for rows in any place, and a base class for it.
+"""The protocol for rows in any place, and its base class.
 
-`RankingData` has its rows in memory. A `RowSource` calls functions on its parts, in any place, and merges the results.
-All of truerank accepts a new place for rows: a class with the method `statistics`.
+`RankingData` has its rows in memory. A `RowSource` calls functions on parts in other places, and merges the results. To
+support a new place for rows, write a class with the method `statistics`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from truerank.data.rows import Description, HeldPart, Merge, add, beside
 
 
 class Part(Protocol):
-    """Some whole queries in their place, and what a fit stores for them between two statistics."""
+    """A part of whole queries in its place, with the memory of a fit between two statistics."""
 
     number: int  # among the parts
     hold: bool  # whether the rows stay in memory; else every access to `data` reads them again
@@ -38,7 +38,7 @@ class Part(Protocol):
         """The rows, in grouped order."""
 
     def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
-        """Return some columns (n, k) of the rows, by number among `names`."""
+        """Return some columns (n, k) of the rows, given by number among `names`."""
 
 
 @runtime_checkable
@@ -50,18 +50,18 @@ class Rows(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows n."""
+        """The number of rows n."""
 
     @property
     def n_queries(self) -> int:
-        """Number of queries m."""
+        """The number of queries m."""
 
     @property
     def n_features(self) -> int:
-        """Number of columns p."""
+        """The number of columns p."""
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = ..., keep: bool = False) -> Any:
-        """Return `function(part, *state)` of every part, merged; with `keep` it changes the part's memory."""
+        """Return `function(part, *state)` of every part, merged; `keep` means that it changes the part's memory."""
 
     def scores(self, model: Scorer) -> np.ndarray:
         """Return scores (n,), in grouped order, by a fitted ranker."""
@@ -80,7 +80,7 @@ class RowSource(ABC):
     """Rows in parts of whole queries: the base class for rows that are not in one `RankingData`.
 
     A subclass implements `statistics` and calls `describe()` at the end of its `__init__`, which sets the attributes
-    below. If its parts may lose their memory of a fit, it also overrides `mark`, `note`, `rewind` and `retried`.
+    below. If parts can lose their memory of a fit, it also overrides `mark`, `note`, `rewind` and `retried`.
 
     Attributes
     ----------
@@ -113,14 +113,14 @@ class RowSource(ABC):
         *state
             Further arguments, which the function must not change.
         merge : function of two answers
-            `add`, `beside` (concatenates lists) or `largest` of `truerank.data.rows`, or your own function.
+            `add`, `beside` (concatenates lists) or `largest` of `truerank.data.rows`, or another function.
         keep : bool
             Whether the function changes `part.memory`.
         """
 
     @contextmanager
     def fitting(self, ranker: Scorer, valid: RowSource | None) -> Iterator[None]:
-        """Run a fit, for which parts start with an empty memory."""
+        """Run a fit, at whose start the memory of each part is empty."""
         for one in (self, valid):
             if one is not None:
                 one.statistics(_forget, keep=True)
@@ -131,38 +131,38 @@ class RowSource(ABC):
         return 0
 
     def rewind(self, mark: int) -> None:  # noqa: B027 - a place that loses no part has nothing to do
-        """Statistics kept since `mark` need not be repeated if a part is lost."""
+        """Declare that statistics kept since `mark` need not be repeated if a part is lost."""
 
     def note(self, function: Callable[..., Any], *state: Any) -> None:  # noqa: B027
-        """Register a statistic that replaces finished statistics."""
+        """Register a statistic that replaces the finished statistics."""
 
     def remembered(self, what: str, work: Callable[[], Any]) -> Any:
-        """Return `work()`, several statistics of which only the result is needed."""
+        """Return `work()`, whose statistics are needed only for its result."""
         return work()
 
     def retried(self, work: Callable[[], Any]) -> Any:
-        """Return `work()`, which is repeated from its start if a part is lost meanwhile."""
+        """Return `work()`, and repeat it from its start if a part is lost during the work."""
         return work()
 
     def together(self, program: Callable[..., Any], *arguments: Any) -> Any:
-        """Return `program(communicator, workers, parts, *arguments)` of all parts, in this process."""
+        """Return `program(communicator, workers, parts, *arguments)` for all parts, in this process."""
         alone = SimpleNamespace(rank=0, size=1, tell=None, hear=None)
         with Workers(None) as workers:
             return program(alone, workers, self.statistics(_itself, merge=beside), *arguments)
 
     def inside(self, outer: RowSource, name: str) -> Self:
-        """Return the rows for a fit inside a fit to `outer`: the same."""
+        """Return the rows for a fit inside a fit to `outer`, here without change."""
         return self
 
     def in_memory(self, user: str) -> NoReturn:
-        """Raise an error: `user` requires rows in memory."""
+        """Raise an error, because `user` requires rows in memory."""
         raise InvalidInputError(
-            f"{user} requires rows in memory, and these are in parts. Pass `data.gather()` if they fit here",
+            f"{user} requires rows in memory, but the rows are in parts. Pass `data.gather()` if they fit in memory",
             code="on-a-cluster",
         )
 
     def in_parts(self, n_jobs: int | None) -> RowSource:
-        """Return these rows as the parts of a fit; `n_jobs` are the threads for rows in memory."""
+        """Return the rows as the parts of a fit; `n_jobs` is the number of threads for rows in memory."""
         return self
 
     def beside(self, rows: RankingData) -> RowSource:
@@ -170,11 +170,11 @@ class RowSource(ABC):
         return HeldRows([rows])
 
     def take_queries(self, chosen: Any) -> Any:
-        """Return the data of some queries (bool (m,), or numbers); their rows are copied to this process."""
+        """Return the data of some queries (bool (m,), or numbers), and copy their rows to this process."""
         return self.sample(chosen)
 
     def as_grouped(self) -> Self:
-        """Return the same rows with the grouped order as the caller's."""
+        """Return the rows with the grouped order as the caller's order."""
         return self
 
     def describe(self) -> Description:
@@ -187,12 +187,12 @@ class RowSource(ABC):
             other = next(i for i, width in enumerate(widths) if width != widths[0])
             raise InvalidInputError(
                 f"partition {other} has {widths[other]} features and partition 0 has {widths[0]}. All partitions must "
-                "have the same number. For LETOR files that lack the last features, give n_features"
+                "have the same number. For LETOR files that lack the last features, pass n_features"
             )
         for i, shape in enumerate(shapes):
             if shape.categories != shapes[0].categories:
                 raise InvalidInputError(
-                    f"partition {i} and partition 0 number the texts of a column differently. List all texts: "
+                    f"partition {i} and partition 0 have different numbers for the texts of a column. List all texts: "
                     'categories={"column": ["a", "b"]}',
                     code="different-categories",
                 )
@@ -231,7 +231,7 @@ class RowSource(ABC):
 
     @property
     def weight_by_query(self) -> np.ndarray:
-        """Weight of each query, float64 (m,), by default 1."""
+        """The weight of each query, float64 (m,), by default 1."""
         return np.ones(self.n_queries) if self.query_weight is None else self.query_weight
 
     def judgements(self) -> Judgements:
@@ -266,7 +266,7 @@ class RowSource(ABC):
         return RowsElsewhere(self)
 
     def each(self, function: Callable[..., Any], *state: Any) -> list[Any]:
-        """Return a list of `function(rows, *state)` of the `RankingData` of each part."""
+        """Return a list with `function(rows, *state)` for the `RankingData` of each part."""
         return list(self.statistics(_each, function, state, merge=beside))
 
     def ranked(self, model: Scorer) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:
@@ -296,7 +296,9 @@ class RowSource(ABC):
         for number, (values, order) in enumerate(zip(scores, self.each(attrgetter("order")))):
             values, n = np.asarray(values, dtype=np.float64), int(self.rows_by_part[number])
             if values.shape != (n,):
-                raise InvalidInputError(f"partition {number} has {n} rows, its scores have the shape {values.shape}")
+                raise InvalidInputError(
+                    f"partition {number} has {n} rows, but its scores have the shape {values.shape}"
+                )
             grouped.append(values if order is None else values[order])
         return np.concatenate(grouped)
 
@@ -342,7 +344,7 @@ class RowsElsewhere:
 
 
 def elsewhere(X: Any) -> Any:
-    """Return rows in other places as a `RowSource` or, from Dask, as `DaskBlocks`; None for all other objects."""
+    """Return rows in another place as a `RowSource`, or Dask rows as `DaskBlocks`; None for all other objects."""
     if isinstance(X, RowSource):
         return X
     return resolve("truerank.cluster.data:DaskBlocks")(X) if is_dask(X) else None
@@ -354,13 +356,13 @@ def as_parts(X: object) -> RowSource | None:
 
 
 def rows_elsewhere(X: Any, y: Any = None, qid: Any = None) -> RowSource | None:
-    """Return rows in other places as a `RowSource`, which has its own y and qid; None for rows in memory."""
+    """Return rows in another place as a `RowSource` with its own y and qid, or None for rows in memory."""
     there = elsewhere(X)
     return there if there is None or isinstance(there, RowSource) else there.source(y, qid)
 
 
 def validation_rows(data: RowSource, eval_set: Any) -> RowSource:
-    """Return the validation queries of a fit to `data`, moved to the same place."""
+    """Return the validation queries of a fit to `data`, moved to the place of `data`."""
     if isinstance(eval_set, tuple | list) and len(eval_set) == 3:
         there = rows_elsewhere(*eval_set)
         eval_set = RankingData(*eval_set) if there is None else there

@@ -1,4 +1,4 @@
-"""Properties of rows that a fit requires, parts of rows in memory, and functions that merge results of parts."""
+"""Properties of rows for a fit, parts of rows in memory, and functions that merge results of parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Merge = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Description:
-    """Properties of rows that a fit requires."""
+    """The properties of rows that a fit requires."""
 
     n_rows: int
     queries: list[Any]
@@ -96,5 +96,5 @@ def beside(a: Any, b: Any) -> Any:
 
 
 def joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the arrays of all parts as one; that of a single part is not copied."""
+    """Return the arrays of all parts as one array; a single array is not copied."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

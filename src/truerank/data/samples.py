@@ -1,4 +1,4 @@
-"""The small real data set that ships with truerank."""
+"""The small real data set of truerank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sample_path(name: str = "cranfield") -> Path:
     Parameters
     ----------
     name : {"cranfield", "cranfield-text", "cranfield-qrels"}, default="cranfield"
-        LETOR text, or all of the collection's judgments as TREC qrels (the LETOR file has those of its candidates).
+        LETOR text, or all judgements of the collection as TREC qrels (LETOR text has only its candidates).
 
     Examples
     --------
@@ -37,7 +37,7 @@ def load_sample(name: str = "cranfield") -> RankingData:
     Parameters
     ----------
     name : {"cranfield", "cranfield-text"}, default="cranfield"
-        "cranfield-text" has other candidates, with 20 features of `TextFeatures` (13,298 rows).
+        "cranfield-text" has different candidates, with 20 features of `TextFeatures` (13,298 rows).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Folds of whole queries: drawn, by time, and those of a collection."""
+"""Folds of whole queries: random folds, folds by time, and published folds of a collection."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def query_folds(
     random_state: RandomState = None,
     query_ids: np.ndarray | None = None,
 ) -> list[np.ndarray]:
-    """Return the numbers of the queries in each of `n_splits` folds, ascending.
+    """Return the numbers, ascending, of the queries in each of `n_splits` folds.
 
-    With `query_ids` (m,), shuffled queries are drawn by name and not by number.
+    With `query_ids` (m,), shuffled queries are drawn by name, not by number.
     """
     n_splits = check_positive_int(n_splits, "n_splits, the number of folds,", 2)
     if n_queries < n_splits:
@@ -42,7 +42,7 @@ def query_folds(
 
 
 class Fold(NamedTuple):
-    """A fold: its name, and numbers of its training, validation and test queries; `valid` may be empty."""
+    """A fold: its name, and the numbers of its training, validation and test queries; `valid` may be empty."""
 
     name: str
     train: np.ndarray
@@ -51,7 +51,7 @@ class Fold(NamedTuple):
 
 
 class FoldedData(RankingData):
-    """Judged rankings with published folds, as `read_folds` returns them; parts of it are plain `RankingData`.
+    """Judged rankings with published folds, as `read_folds` returns them; parts of the data are plain `RankingData`.
 
     `cross_validate` and `tune` use the `folds` (a tuple of `Fold`) unless `cv` is given.
     """
@@ -62,7 +62,7 @@ class FoldedData(RankingData):
 
     @classmethod
     def of(cls, data: RankingData, folds: Sequence[Fold]) -> FoldedData:
-        """Return the data with these folds, without a copy."""
+        """Return the data with the given folds, without a copy."""
         self = cls.__new__(cls)
         for name in (*Grouping.__slots__, *RankingData.__slots__):
             setattr(self, name, getattr(data, name))
@@ -71,7 +71,7 @@ class FoldedData(RankingData):
 
 
 class Splitter(Protocol):
-    """A splitter of scikit-learn's form."""
+    """The interface of a scikit-learn splitter."""
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
         """Yield the numbers of training and test rows."""
@@ -89,8 +89,8 @@ def folds_of(
     ----------
     data : RankingData or RowSource
     cv : int, splitter or sequence of Fold, optional
-        A number k of folds that are drawn by the names of queries; a splitter, which splits queries (their ids are its
-        groups); or folds. The default is the published folds of the data, else 5.
+        The number k of folds drawn by query names, a splitter (query ids are its groups), or folds. The default is the
+        published folds of the data, else 5.
     validate : bool, default False
         If True and `folds` is a number, the fold before the test fold is used for validation.
 
@@ -116,7 +116,7 @@ def folds_of(
             valid = tests[k - 1] if validate else none
             folds.append(Fold(str(k + 1), np.setdiff1d(every, np.concatenate([test, valid])), valid, test))
     if len(np.concatenate([none, *(fold.test for fold in folds)])) > len(tested_queries(folds)):
-        raise InvalidInputError("cv: a query is in the tests of two folds; test each query once", argument="cv")
+        raise InvalidInputError("cv: a query is in the test sets of two folds. Test each query once", argument="cv")
     return folds
 
 
@@ -126,7 +126,7 @@ def tested_queries(folds: Sequence[Fold]) -> np.ndarray:
 
 
 class _QuerySplitter:
-    """Splits of whole queries, for scikit-learn's model selection; `_parts` returns training and test queries."""
+    """Splits of whole queries for scikit-learn's model selection; `_parts` returns training and test queries."""
 
     n_splits: int
 
@@ -148,7 +148,7 @@ class _QuerySplitter:
         Raises
         ------
         InvalidInputError
-            Without `qid`, `groups` and a column `qid`, and with fewer queries than folds.
+            Without `qid`, `groups` or a column `qid`, and with fewer queries than folds.
         """
         qid = groups if qid is None else qid
         if qid is None and "qid" in column_labels(X):
@@ -181,7 +181,7 @@ class _QuerySplitter:
 
 
 class QueryKFold(_QuerySplitter):
-    """k folds of whole queries, for scikit-learn's model selection. Their sizes differ by at most one query.
+    """k folds of whole queries, for scikit-learn's model selection. The sizes of folds differ by at most one query.
 
     With metadata routing (`sklearn.set_config(enable_metadata_routing=True)`), `GridSearchCV(ranker, grid,
     cv=QueryKFold()).fit(X, y, qid=qid)` and `cross_validate(ranker, X, y, cv=QueryKFold(), params={"qid": qid})` also
@@ -191,9 +191,9 @@ class QueryKFold(_QuerySplitter):
     ----------
     n_splits : int, default 5
     shuffle : bool, default True
-        Draw queries by their names, independent of the order of the rows; else folds are consecutive queries.
+        Whether to draw queries by name, independent of the order of rows; else folds are consecutive queries.
     random_state : int or generator, default 0
-        None is seed 0, too, but scikit-learn's successive halving refuses it.
+        None means seed 0, but scikit-learn's successive halving rejects None.
 
     Examples
     --------
@@ -224,8 +224,8 @@ class QueryTimeSplit(_QuerySplitter):
     Parameters
     ----------
     time : mapping of query id to time, or array-like (n,)
-        Numbers, dates, or anything that can be sorted; of each row that is split, and constant within a query
-        (`cross_validate(cv=…)` splits queries, in the order of `data.query_ids`).
+        Times as numbers, dates, or other sortable values. An array has the time of each row that is split, constant
+        within a query; `cross_validate(cv=…)` splits queries, in the order of `data.query_ids`.
     n_splits : int, default 5
 
     Examples
@@ -246,7 +246,7 @@ class QueryTimeSplit(_QuerySplitter):
         if len(order) <= self.n_splits or borders[0] == 0 or (np.diff(borders) <= 0).any():
             raise InvalidInputError(
                 f"cannot make {self.n_splits + 1} periods of {grouping.n_queries} queries with {rank.max() + 1} "
-                "different times; there must be several times in each",
+                f"different times; each period requires several times",
                 argument="n_splits", remedies=["give a smaller n_splits"], code="too-few-times",
             )  # fmt: skip
         for start, stop in pairwise([*borders, rank.max() + 1]):

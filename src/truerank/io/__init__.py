@@ -1,1 +1,1 @@
-"""Files in and out: one file a format."""
+"""Readers and writers of files, with one module for each format."""

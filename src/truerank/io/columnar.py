@@ -1,4 +1,4 @@
-"""Open Parquet, Arrow and Feather files; a file that expands too much is refused before memory holds it."""
+"""Open Parquet, Arrow and Feather files; reject a file that expands too much before memory holds it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def open_columnar(
 ) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema of a file and its record batches, which are valid.
 
-    `kind` is "parquet" or "arrow". With `coded`, texts may be dictionaries, which the schema does not say. `columns`
-    and `groups` (numbers of row groups) choose parts of a Parquet file. DataFileError: the file is damaged or of
-    another kind, or it expands too much (`check_expansion`).
+    `kind` is "parquet" or "arrow". With `coded`, texts may be dictionaries although the schema has plain texts.
+    `columns` and `groups` (numbers of row groups) choose parts of a Parquet file. Raises DataFileError if the file is
+    damaged, of another kind, or expands too much (`check_expansion`).
     """
     import pyarrow
 
@@ -61,8 +61,8 @@ def first_line(error: BaseException) -> str:
 def _of_parquet(file: Any, name: str, columns: list[str] | None, groups: Any) -> tuple[Any, Iterator[Any]]:
     """Return the schema and the batches of a Parquet file, with texts as dictionaries.
 
-    So a text that the file has once for many rows is in memory once. Texts in a delta encoding cannot be dictionaries,
-    and with DELTA_BYTE_ARRAY a short page may hold long ones: batches of them are small.
+    A text that the file stores once for many rows is then in memory once. Texts in a delta encoding cannot be
+    dictionaries, and with DELTA_BYTE_ARRAY a short page may hold long texts, so batches are small.
     """
     from pyarrow import schema, types
     from pyarrow.parquet import ParquetFile
@@ -95,7 +95,7 @@ def _of_parquet(file: Any, name: str, columns: list[str] | None, groups: Any) ->
 
 
 def _of_used(batch: Any) -> Any:
-    """Return a batch whose dictionaries hold its own values: Arrow copies that of a row group into every batch."""
+    """Return a batch whose dictionaries hold only its own values; Arrow copies the dictionary of a row group."""
     from pyarrow import DictionaryArray, types
 
     def compact(column: Any) -> Any:
@@ -109,7 +109,7 @@ def _of_used(batch: Any) -> Any:
 
 
 def _bounded(batches: Iterable[Any], schema: Any, name: str, size: int) -> Iterator[Any]:
-    """Yield valid batches of a schema, or with dictionaries if it is None."""
+    """Yield valid batches of a schema, or batches with dictionaries if the schema is None."""
     held = 0
     for batch in batches:
         batch.validate()
@@ -130,7 +130,7 @@ def _bounded(batches: Iterable[Any], schema: Any, name: str, size: int) -> Itera
 
 
 def _repeated(column: Any) -> int:
-    """Return the bytes of the texts of a column that holds each text once for several rows, as Python has them."""
+    """Return the size in Python, in bytes, of the texts of a column that stores each text once for several rows."""
     from pyarrow import compute, types
 
     kind: Any = column.type
@@ -151,8 +151,8 @@ def _repeated(column: Any) -> int:
 def _block_sizes(file: Any) -> Iterator[int]:
     """Yield the bytes of each block of an Arrow file after decompression, from its headers.
 
-    The footer names the blocks; each has a header, a flatbuffer like the footer, and buffers, of which the compressed
-    ones begin with their sizes. https://arrow.apache.org/docs/format/Columnar.html
+    The footer lists the blocks. Each block has a header, which is a flatbuffer like the footer, and buffers; compressed
+    buffers begin with their size.
     """
     file.seek(max(file.size() - 10, 0))
     length = int.from_bytes(file.read(4), "little")
@@ -179,7 +179,7 @@ def _follow(data: bytes, place: int) -> int:
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Return the place of a field of a flatbuffer's table, 0 if it is absent."""
+    """Return the place of a field in a flatbuffer's table, or 0 if the field is absent."""
     names = table - struct.unpack_from("<i", data, table)[0]
     absent = 4 + 2 * number >= struct.unpack_from("<H", data, names)[0]
     step = 0 if absent else struct.unpack_from("<H", data, names + 4 + 2 * number)[0]
@@ -187,7 +187,7 @@ def _field(data: bytes, table: int, number: int) -> int:
 
 
 def _structs(data: bytes, place: int, form: str) -> list[tuple[int, int]]:
-    """Return the entries of a vector of structs; [] if it is absent."""
+    """Return the entries of a vector of structs, or [] if the vector is absent."""
     start = _follow(data, place) if place else 0
     n = struct.unpack_from("<I", data, start)[0] if place else 0
     return list(struct.iter_unpack(form, data[start + 4 : start + 4 + n * struct.calcsize(form)]))

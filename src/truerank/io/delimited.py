@@ -1,4 +1,4 @@
-"""Text of delimited tables (CSV, TSV): how it is written, and its records as bytes."""
+"""The dialect of delimited tables (CSV, TSV), and their records as bytes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _COMMA, _POINT = (rb'[;\r\n]"?[+-]?\d*%b\d+([eE][+-]?\d+)?"?(?=[;\r\n]|\Z)' % ma
 def dialect(kind: str, text: bytes, name: str = "") -> tuple[str, str]:
     r"""Return the delimiter and the decimal mark of a "csv" or "tsv" text.
 
-    The delimiter is a comma (a tab in TSV), or the first of semicolon and tab that the header has instead. The decimal
-    mark is a comma if semicolons delimit cells, numbers have commas, and none has a point. DataFileError with the name
-    of the file: the first line is a comment, or tells a spreadsheet the delimiter.
+    The delimiter is a comma (CSV) or a tab (TSV), or without one in the header, the first semicolon or tab there. The
+    decimal mark is a comma if semicolons delimit cells, and numbers have commas but no points. Raises DataFileError
+    with the name of the file if the first line is a comment or a delimiter declaration of a spreadsheet.
 
     >>> dialect("csv", b'qid;"a,b"\n1;0,7\n'), dialect("tsv", b"qid\ta,b\n1\t0.7\n")
     ((';', ','), ('\t', '.'))
@@ -24,7 +24,7 @@ def dialect(kind: str, text: bytes, name: str = "") -> tuple[str, str]:
     first, second = (text[:4096].lstrip(b"\r\n") + b"\n\n").split(b"\n", 2)[:2]
     if first[:4].lower() == b"sep=" or (first[:1] == b"#" and not re.search(rb"[,;\t]", first) and b"," in second):
         shown = first.decode("utf-8", "replace").strip()[:60]
-        what = f"the first line, {shown!r}, is no header. Remove the lines above the names of the columns"
+        what = f"the first line, {shown!r}, is not a header. Remove the lines above the names of the columns"
         raise DataFileError(what, name)
     header = re.sub(rb'"[^"]*"', b"", re.match(rb"[\r\n]*([^\r\n]*)", text)[1])  # type: ignore[index]
     marks = ",;\t" if kind == "csv" else "\t;,"
@@ -34,10 +34,10 @@ def dialect(kind: str, text: bytes, name: str = "") -> tuple[str, str]:
 
 
 def read_records(path: PathLike, kind: str, n_rows: int) -> list[bytes]:
-    """Return the header and the `n_rows` records of a file as bytes with their line ends; the last may have none.
+    """Return the header and the `n_rows` records of a file as bytes with line ends, which the last record may lack.
 
-    As in Arrow's reader, a quotation mark at the start of a cell opens it, and line ends up to the next single
-    quotation mark belong to the cell.
+    As in Arrow's reader, a quotation mark at the start of a cell opens it, and the cell extends over line ends to the
+    next single quotation mark.
     """
     with Source(path) as stream:
         text = b"".join(stream.line_blocks())

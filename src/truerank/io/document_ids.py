@@ -1,4 +1,4 @@
-"""Document ids as bytes of UTF-8, one after another, converted to strings only on demand."""
+"""Document ids as UTF-8 bytes, converted to strings only on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_PADDED = 1 << 24  # bytes of texts that are padded to equal lengths
 class DocumentIds:
     """A column of ids. UTF-8 bytes sort like strings, so ids are compared, hashed and sorted as bytes.
 
-    Id i is `utf8[begins[i]:ends[i]]`; ids may share bytes and may be in any order.
+    Id i is `utf8[begins[i]:ends[i]]`; ids may share bytes, in any order.
 
     >>> ids = DocumentIds.of(["D7", "Ü1", "D11"])
     >>> ids.utf8[ids.begins[1] : ids.ends[1]].tobytes().decode(), ids.take([2, 0]).texts.tolist()
@@ -44,7 +44,7 @@ class DocumentIds:
 
     @classmethod
     def back_to_back(cls, utf8: bytes, lengths: Iterable[int], n: int) -> DocumentIds:
-        """Return ids from the bytes of n ids, one after another, and their lengths."""
+        """Return n ids from their concatenated bytes and their lengths."""
         offsets = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.fromiter(lengths, dtype=np.int64, count=n), out=offsets[1:])
         # A bytearray, because kernels would be compiled again for read-only bytes.
@@ -95,7 +95,7 @@ class DocumentIds:
         return padded.reshape(-1).view(f"S{width}").astype(TEXT)
 
     def take(self, places: Sequence[int] | np.ndarray) -> DocumentIds:
-        """Return the ids at some places; they share their bytes with this column."""
+        """Return the ids at some places, sharing the bytes of this column."""
         return DocumentIds(self.utf8, self.begins[places], self.ends[places])
 
     def __len__(self) -> int:

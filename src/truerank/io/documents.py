@@ -1,7 +1,7 @@
 """Read documents and queries: JSON lines, CSV and Parquet, TREC SGML, SMART files, `ir_datasets`.
 
-The format follows from the ending of the file name (`.csv .tsv .parquet .arrow .feather`) or from the first characters:
-`{` JSON lines, `<` TREC, `.I` SMART. `ir_datasets:NAME` is a collection of that library.
+The format follows from the suffix of the file name (`.csv .tsv .parquet .arrow .feather`) or from the first characters:
+`{` JSON lines, `<` TREC, `.I` SMART. `ir_datasets:NAME` is a collection of ir_datasets.
 
 A document has an id and text fields, and may have numbers (such as age or clicks) and vectors. In JSON lines and tables
 the id is `id`, `_id`, `doc_id`, `docno`, `query_id` or `qid`. Strings and lists of strings become text fields. Lists of
@@ -10,8 +10,8 @@ numbers become vectors. Booleans, dates, nulls and objects are ignored. In CSV, 
 
 A document is bad if its JSON does not parse, its text is not UTF-8, its id is missing or repeated, or its line has more
 than 64 MiB. `bad="error"` stops at the first bad document; `bad="skip"` leaves bad documents out with a warning. TREC
-and SMART files are older than UTF-8: their bytes that are not UTF-8 are read as Latin-1. A document without words is
-kept with length 0, and counted. A file without documents is an error.
+and SMART files are older than UTF-8, so bytes that are not UTF-8 are read as Latin-1. A document without words is kept
+with length 0, and counted. A file without documents is an error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ QUERY_FIELDS = ("text", "title", "query")  # default fields of a query's text, i
 SMART_FIELDS = {"T": "title", "A": "author", "B": "source", "K": "keywords", "W": "text"}
 # The best grade of Cranfield is 1; -1 marks pairs that are not relevant.
 CRANFIELD_GRADES = {"1": 4.0, "2": 3.0, "3": 2.0, "4": 1.0, "-1": 0.0}
-_NONE = "the file holds no {}; expected JSON lines, a table, TREC SGML or SMART records"
+_NONE = "the file has no {}; expected JSON lines, a table, TREC SGML or SMART records"
 _HTML = re.compile(r"</(?:html|body|div|span|p|a|b|i|em|strong|li|ul|td|tr|h[1-6])>|<br ?/?>", re.IGNORECASE)
 
 
@@ -66,7 +66,7 @@ class Document(NamedTuple):
 
 
 class _Bad(NamedTuple):
-    """The reason why a document cannot be used, its line, and the document if it only lacks an id."""
+    """The reason why a document cannot be used, its line, and the document if only its id is missing."""
 
     reason: str
     line: int | None = None
@@ -89,8 +89,8 @@ def read_documents(
         Plain, gzip, xz or zstd.
     bad : {"error", "skip"}, default "error"
     texts : collection of str, optional
-        Fields of JSON lines and tables that are always text: labels such as 007, 12, true. The entries of a list are
-        joined by `BETWEEN`.
+        Fields of JSON lines and tables that are always text, such as the labels 007, 12 and true. The entries of a list
+        are joined by `BETWEEN`.
     reserved : collection of str, optional
         Names that a text field must not have; documents with such a field are bad.
 
@@ -102,7 +102,7 @@ def read_documents(
     Warns
     -----
     TruerankWarning
-        At the end: the numbers of skipped documents (with reasons), of empty ones, and of those with HTML tags.
+        At the end: the numbers of skipped documents (with reasons), empty documents, and documents with HTML tags.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def read_documents(
         if len(skipped) < 3:
             skipped.append(record.reason if record.line is None else f"line {record.line}: {record.reason}")
     if not seen:
-        none = f"all {n_skipped} documents are bad; nothing is left" if n_skipped else _NONE.format("documents")
+        none = f"all {n_skipped} documents are bad, so no document is left" if n_skipped else _NONE.format("documents")
         raise DataFileError(none, name)
     if n_skipped:
         more = "" if n_skipped <= len(skipped) else f"; and {n_skipped - len(skipped)} more"
@@ -154,7 +154,7 @@ def read_documents(
 
 
 def read_queries(source: object, *, field: str | None = None) -> list[Document]:
-    """Read the queries of a file in its order; `text["text"]` is the text of the search.
+    """Read the queries of a file in its order; the text of a query is `text["text"]`.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
         JSON lines, table, TREC topics, or SMART. SMART queries are numbered 1, 2, … in the order of the file, because
         the judgements of Cranfield do not use `.I`.
     field : str, optional
-        The field with the query's text; by default "title" for TREC topics (or "desc", "narr"), else "text".
+        Field with the text of the query; by default "title" for TREC topics (or "desc", "narr"), else "text".
 
     Raises
     ------
@@ -193,24 +193,24 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
         if wanted not in record.text:
             there = ", ".join(record.text) or "none"
             raise DataFileError(
-                f"query {record.id!r} has no text field {wanted!r}; it has: {there}", name, code="no-field"
+                f"query {record.id!r} has no text field {wanted!r}. Its fields are: {there}", name, code="no-field"
             )
         queries.append(record._replace(text={"text": record.text[wanted]}))
     if not queries:
         raise DataFileError(_NONE.format("queries"), name)
     empty = [query.id for query in queries if not query.text["text"].strip()]
     if empty:
-        warn(f"{name}: {len(empty)} queries are empty and find nothing, the first is {empty[0]!r}")
+        warn(f"{name}: {len(empty)} queries are empty and find no document, the first of them {empty[0]!r}")
     return queries
 
 
 def queries_of(qrels: Qrels) -> list[Document]:
-    """Return the queries of qrels, with their texts; of others the id is the text."""
+    """Return the queries of qrels with their texts; a query without a text has its id as text."""
     return [Document(query, {"text": qrels.texts.get(query, query)}, {}, {}) for query in qrels.query_ids.tolist()]
 
 
 def read_judgements(source: object) -> Qrels:
-    """Read what `read_qrels` reads, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, `ir_datasets:X`.
+    """Read qrels, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, or `ir_datasets:NAME`.
 
     Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0, with a warning if no grade is -1. If a pair is judged twice
     in Cranfield or CISI, the higher grade counts.
@@ -265,7 +265,7 @@ def _as_qrels(rows: Iterable[tuple[object, object, float]]) -> Qrels:
 
 
 def _records(source: object, part: str, texts: Collection[str] = ()) -> tuple[str, Iterator[Document | _Bad]]:
-    """Return the name of the source and its records, bad ones as `_Bad`."""
+    """Return the name of the source and its records; a bad record is a `_Bad`."""
     dataset = _dataset(source)
     if dataset is not None:
         return str(source), (_of_mapping(record._asdict()) for record in _part(dataset, part, str(source)))
@@ -329,7 +329,7 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
     if not is_word(name):
         return _Bad(f"id {name[:40]!r} is not one word, as TREC runs require", line)
     if re.search("[\ud800-\udfff]", name):
-        return _Bad(f"id {name[:40]!r} has half a surrogate pair, which UTF-8 cannot encode", line)
+        return _Bad(f"id {name[:40]!r} contains half a surrogate pair, which UTF-8 cannot encode", line)
     text: dict[str, str] = {}
     numbers: dict[str, float] = {}
     vectors: dict[str, list[float]] = {}
@@ -356,7 +356,7 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
 
 
 def _plain_texts(values: Iterable[Any]) -> Iterator[str]:
-    """Yield values as text, the same for JSON lines and tables."""
+    """Yield values as text, with equal results for JSON lines and tables."""
     there = (value for value in values if not is_missing(value))
     return (str(value).lower() if isinstance(value, bool) else id_text(value) for value in there)
 
@@ -410,7 +410,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
             isinstance(cell, str) and holds_rows(cell, place, len(record)) for place, cell in enumerate(record.values())
         ):
             raise DataFileError(
-                f'document {number - 1}: a cell starts with a quotation mark (") and contains the lines that follow. '
+                f'document {number - 1}: a cell starts with a quotation mark (") and contains the following lines. '
                 'End the cell with a quotation mark, and double those within it ("")',
                 str(path),
                 code="open-quote",
@@ -420,7 +420,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
 
 
 def _unpacked(path: PathLike, keep: ExitStack) -> str:
-    """Return the name of a text file as plain UTF-8: itself, or a temporary file that `keep` removes."""
+    """Return the name of a text file as plain UTF-8, unchanged or of a temporary file, which `keep` removes."""
     with Source(path, LONGEST_LINE) as stream:
         if stream.is_plain:
             return str(path)
@@ -432,7 +432,7 @@ def _unpacked(path: PathLike, keep: ExitStack) -> str:
 
 
 def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Iterator[Document | _Bad]:
-    """Yield SMART records: `.I id`, then fields that begin with `.T`, `.A`, `.B`, `.K`, `.W`; others are ignored."""
+    """Yield SMART records: `.I id`, then fields `.T`, `.A`, `.B`, `.K` and `.W`; other fields are ignored."""
     held: dict[str, list[str]] = {}
     name, field, start, count = "", None, 0, 0
 
@@ -499,7 +499,7 @@ def _of_sgml(lines: Iterator[tuple[int, bytes | None]], tag: bytes) -> Iterator[
 
 
 def _cut(text: bytes, tag: bytes) -> tuple[bytes, bool, bytes]:
-    """Return the text before a tag (in any case), whether the tag was found, and the text after it."""
+    """Return the text before a tag (in either case), whether the tag was found, and the text after the tag."""
     place = text.lower().find(tag)
     return (text, False, b"") if place < 0 else (text[:place], True, text[place + len(tag) :])
 
@@ -540,7 +540,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def _dataset(source: object) -> Any:
-    """Return the `ir_datasets` collection that "ir_datasets:NAME" names, else None."""
+    """Return the `ir_datasets` collection of "ir_datasets:NAME", else None."""
     if not isinstance(source, str) or not source.startswith("ir_datasets:"):
         return None
     import ir_datasets

@@ -1,8 +1,8 @@
-"""Send JSON over HTTP to a live search engine, with limits, credentials and retries, and check its answers.
+"""Send JSON over HTTP to a search engine, with limits, credentials and retries, and check the answers.
 
 Credentials come from the environment: TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY.
 Every request has a deadline and a size limit. Requests go only to the given address, and certificates are always
-checked. Answers are checked here before any other code uses them.
+checked. Answers are checked in this module before other code uses them.
 """
 
 from __future__ import annotations
@@ -29,29 +29,28 @@ _USER, _PASSWORD, _KEY = "TRUERANK_ENGINE_USER", "TRUERANK_ENGINE_PASSWORD", "TR
 
 
 class Engine:
-    """A connection to an engine at one address; it ignores proxies of the environment and refuses redirects.
+    """A connection to an engine at one address; proxies of the environment are ignored, and redirects are rejected.
 
     Parameters
     ----------
     url : str
-        An http or https address without a password, query or fragment; for Solr with the collection,
+        An http or https address without a password, query or fragment; for Solr it includes the collection,
         `http://host:8983/solr/NAME`. The certificate of an https address is checked with the certificates of the
         system, or of the file in the variable SSL_CERT_FILE.
     timeout : float, default 30
-        Seconds for a request with all its tries, from the connection to the last byte of the answer, at most a day. The
-        system limits the time of the host name lookup.
+        Seconds for a request with all its tries, from the connection to the last byte of the answer; at most one day.
+        The system limits the time of the host name lookup.
     retries : int, default 0
-        Further tries within this time if there is no answer, or status 429 or 5xx. The first wait is half a second, and
-        each later wait is twice as long.
+        Number of further tries within this time after no answer, or after status 429 or 5xx. The first wait is half a
+        second, and each later wait is twice as long.
     """
 
     def __init__(self, url: str, timeout: float = 30.0, *, retries: int = 0) -> None:
         host = _host_of(url)
         if host is None:
             raise InvalidInputError(
-                "expected a URL such as http://127.0.0.1:9200, http://… or https://… without a password in it, and "
-                f"without ? and #, got {shown(masked_address(url))!r}. Set {_USER} and {_PASSWORD}, or {_KEY}, for "
-                "credentials",
+                "expected a URL such as http://127.0.0.1:9200, http://… or https://… without a password, ? or #, but "
+                f"got {shown(masked_address(url))!r}. Set {_USER} and {_PASSWORD}, or {_KEY}, for credentials",
                 argument="url",
             )
         if not 0 < timeout <= _LONGEST:
@@ -72,8 +71,8 @@ class Engine:
     ) -> Any:
         """Return the answer as JSON of a given form (`checked`), or None for status 404 with `missing_ok`.
 
-        EngineError: the engine refuses the request or does not answer after all tries, or the answer is too long, not
-        JSON, or of another form. InvalidInputError: the request has values that JSON does not support.
+        Raises EngineError if the engine rejects the request or does not answer after all tries, or if the answer is too
+        long, not JSON, or of another form. Raises InvalidInputError for values that JSON does not support.
         """
         place = f"{method} {self.url}/{path}"
         try:
@@ -110,14 +109,14 @@ class Engine:
     def search(self, index: str, body: dict[str, Any], hit: object, parameters: str = "") -> tuple[list[Any], float]:
         """Return hits of OpenSearch or Elasticsearch, each of the form `hit`, and the milliseconds of the engine.
 
-        EngineError: as `request`, and if some shards did not answer, or the answer has too many hits.
+        Raises EngineError as `request` does, and if some shards did not answer, or the answer has too many hits.
         """
         form = {"took?": float, "timed_out?": bool, "_shards?": {"failed?": float}, "hits": {"hits": [hit]}}
         answer = self.request("POST", f"{quoted(index)}/_search{parameters}", body, form=form)
         hits = answer["hits"]["hits"]
         if answer.get("timed_out") or answer.get("_shards", {}).get("failed"):
             raise EngineError(
-                f"{self.url}: the engine answered in part only: {told(json.dumps(answer.get('_shards')), 300)}"
+                f"{self.url}: the engine returned a partial answer: {told(json.dumps(answer.get('_shards')), 300)}"
             )
         if len(hits) > body["size"]:
             raise EngineError(f"{self.url}: the answer has {len(hits)} documents; expected at most {body['size']}")
@@ -126,7 +125,7 @@ class Engine:
     def _answer(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], end: float
     ) -> tuple[int, bytes]:
-        """Return the status and the content of one try, which ends at `end` (monotonic time)."""
+        """Return the status and the content of one try, which stops at `end` (monotonic time)."""
         with _Wire(*self._host, self._tls, end) as wire:
             connection = http.client.HTTPConnection(*self._host)
             connection.sock = wire
@@ -144,7 +143,7 @@ class Engine:
 
 
 class _Wire(io.RawIOBase):
-    """A connection whose waits all end at one deadline, with TimeoutError."""
+    """A connection on which every wait ends at one deadline, with TimeoutError."""
 
     def __init__(self, host: str, port: int, tls: Any, end: float) -> None:
         self._end = end
@@ -173,7 +172,7 @@ class _Wire(io.RawIOBase):
         return self._socket
 
     def sendall(self, data: bytes) -> None:
-        """Send everything."""
+        """Send all data."""
         self._limited().sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
@@ -215,7 +214,8 @@ def _headers() -> dict[str, str]:
     if key:
         if not (key.isascii() and key.isprintable()):
             raise InvalidInputError(
-                f"{_KEY} has a character that headers cannot have, such as a line end; set it again", code="credentials"
+                f"{_KEY} has a character that headers cannot have, such as a line end. Set {{_KEY}} again",
+                code="credentials",
             )
         headers["Authorization"] = f"ApiKey {key}"
     elif user:
@@ -237,7 +237,7 @@ def without_credentials(text: str) -> str:
 
 
 def told(what: object, most: int = 1000) -> str:
-    """Return a message of an engine or the system for printing: credentials masked, then shortened."""
+    """Return a message of an engine or the system with masked credentials, and shortened for printing."""
     return shown(" ".join(without_credentials(str(what)).split()))[:most]
 
 
@@ -255,11 +255,11 @@ def _read(content: bytes, form: object) -> Any:
 
 
 def checked(value: Any, form: object, place: str = "") -> Any:
-    """Return a JSON value after a check that it has a form. `place` is its place in the answer, for messages.
+    """Check that a JSON value has a form, and return the value. `place` is its place in the answer, for messages.
 
     A form is a type (`float`: any finite number, `str`: text that UTF-8 can encode), a dict with the forms of an
     object's members (a name that ends in `?` is optional, `...` means all names), a list with the form of each item, or
-    None (any value). EngineError names the first part that has another form.
+    None (any value). Raises EngineError, which names the first part of another form.
 
     >>> checked({"took": 3, "hits": []}, {"took": float, "hits": [{"_score": float}]})
     {'took': 3, 'hits': []}
@@ -301,14 +301,14 @@ def quoted(name: str) -> str:
 
 
 def filled(value: object, words: Mapping[str, str]) -> Any:
-    """Return `value` with `{{NAME}}` replaced in every string; names that are not among `words` are an error."""
+    """Return `value` with `{{NAME}}` replaced in every string; a name that is not in `words` is an error."""
     if isinstance(value, str):
         first, *parts = value.split("{{")
         for part in parts:
             name, closed, rest = part.partition("}}")
             if not closed or name.strip() not in words:
                 raise InvalidInputError(
-                    f"the request has {{{{{name}}}}}; a query has: {', '.join(words)}", code="unknown-field"
+                    f"the request has {{{{{name}}}}}, but a query has: {', '.join(words)}", code="unknown-field"
                 )
             first += words[name.strip()] + rest
         return first

@@ -1,10 +1,11 @@
-"""Get features from a live search engine: OpenSearch, Elasticsearch, Solr, and the logs of the LTR plugins.
+"""Fetch features from a search engine: OpenSearch, Elasticsearch, Solr, and the logs of the LTR plugins.
 
-`FeatureSet.spec` (`feature_sets.py`) makes the specification of the requests. `named-queries` needs no plugin: each
+`FeatureSet.spec` (`feature_sets.py`) creates the specification of the requests. `named-queries` needs no plugin: each
 query has a name, and the engine returns for every document the names that matched with their scores
-(`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). Older engines get one request for each feature.
-A query that does not match has the value 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR plugins
-(`featureset`, `params`), and `solr` the `[features]` transformer (`store`, `efi`). `{{query}}` is the query's text.
+(`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). Older engines receive one request for each
+feature. A query that does not match has the value 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR
+plugins (`featureset`, `params`), and `solr` the `[features]` transformer (`store`, `efi`). `{{query}}` is the query's
+text.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class EngineRows(NamedTuple):
     ----------
     data : RankingData
     missing : list of (str, str)
-        Judged pairs whose document the engine does not have.
+        Judged pairs whose document is not in the engine.
     unasked : list of str
-        Judged queries whose text is not known.
+        Judged queries without a known text.
     """
 
     data: RankingData
@@ -61,10 +62,10 @@ def engine_features(
 ) -> EngineRows:
     """Get the feature values of all judged pairs.
 
-    The data have a column for each feature. Documents that the engine does not have, and topics without a query, are
-    left out and listed. Negative grades become 0. `resume` is a file that stores the answers; stored answers are not
-    requested again. A file that belongs to another engine, specification, query file or judgement file is an error.
-    EngineError: the engine refuses a request, or does not answer after all tries.
+    The data have a column for each feature. Documents that the engine lacks, and topics without a query, are left out
+    and listed. Negative grades become 0. `resume` is a file that stores the answers; stored answers are not requested
+    again. A file that belongs to another engine, specification, query file or judgement file is an error. Raises
+    EngineError if the engine rejects a request, or does not answer after all tries.
     """
     names = list(spec["features"])
     by_id = {query.id: query for query in queries}
@@ -75,7 +76,9 @@ def engine_features(
             step = spec["batch"]
             batches += [(topic, documents[start : start + step]) for start in range(0, len(documents), step)]
     if not batches:
-        raise InvalidInputError("none of the judged topics is among the queries; do their ids agree?")
+        raise InvalidInputError(
+            "none of the judged topics is among the queries. Check that the ids of both files agree"
+        )
     key = hashlib.sha256(
         json.dumps([engine.url, spec, batches, {t: by_id[t].text for t, _ in batches}], sort_keys=True).encode()
     ).hexdigest()
@@ -115,7 +118,7 @@ def _answers(
         stored.append({"key": key})
     answers = _answered(stored, key, batches, len(names))
     if answers:
-        note(f"{len(answers)} of {len(batches)} requests were answered before")
+        note(f"{len(answers)} of {len(batches)} requests were answered in an earlier run")
     for place in progress(range(len(answers), len(batches)), "asking the engine", len(batches) - len(answers)):
         topic, documents = batches[place]
         found = _ask(engine, spec, queries[topic], documents)
@@ -127,7 +130,7 @@ def _answers(
 def _answered(
     stored: JsonLines, key: str, batches: list[tuple[str, list[str]]], n_features: int
 ) -> list[dict[str, list[float]]]:
-    """Return the answers of an earlier run."""
+    """Return the answers of an earlier run; raise if they belong to other requests."""
     header, *answers = stored.held[: len(batches) + 1] or [{"key": key}]
     try:
         whole = checked(header, {"key": str})["key"] == key and all(
@@ -143,7 +146,7 @@ def _answered(
 
 
 def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: list[str]) -> dict[str, dict[str, float]]:
-    """Return feature values by document."""
+    """Request a batch of documents and return their feature values."""
     asked = filled(dict(spec), query.text | {"query": query.text["text"]})
     ask = {"solr": _ask_solr, "ltr-log": _ask_search}.get(spec["kind"], _ask_named)
     found = ask(engine, asked, documents)
@@ -155,14 +158,14 @@ def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: li
 
 
 def check_unique(names: Sequence[str]) -> None:
-    """Raise EngineError if an answer has two documents of the same name."""
+    """Raise EngineError if an answer has two documents with one name."""
     if len(set(names)) < len(names):
         twice = collections.Counter(names).most_common(1)[0][0]
         raise EngineError(f"the answer has document {told(twice, 80)!r} twice; its key must be unique")
 
 
 def _only(asked: dict[str, Any], documents: list[str]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Return the query that finds the documents, the body without a query, and the form of a hit."""
+    """Return the query that selects the documents, the body without a query, and the form of a hit."""
     if "id" not in asked:
         return {"ids": {"values": documents}}, _body(documents) | {"_source": False}, {"_id": str}
     source = {"_source": {asked["id"]: None}}
@@ -178,7 +181,7 @@ def _name_of(answer: dict[str, Any], asked: dict[str, Any]) -> str:
 
 
 def _ask_named(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
-    """Ask for all features at once, or for each, if the engine does not score named queries."""
+    """Request all features at once, or one by one if the engine does not score named queries."""
     if engine.scores_named_queries:
         try:
             return _ask_search(engine, asked, documents)
@@ -190,7 +193,7 @@ def _ask_named(engine: Engine, asked: dict[str, Any], documents: list[str]) -> l
 
 
 def _ask_each(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
-    """Ask for the documents, and for the scores of one feature after the other."""
+    """Request the documents, then the scores of each feature."""
     only, body, hit = _only(asked, documents)
     hits, _ = engine.search(asked["index"], body | {"query": {"bool": {"filter": [only]}}}, hit)
     found: dict[str, dict[str, float]] = {_name_of(answer, asked): {} for answer in hits}
@@ -220,8 +223,8 @@ def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> 
         scores = logged_values(answer, asked["features"]) if is_log else named_scores(answer)
         if other := sorted(scores.keys() - asked["features"]):  # which a feature may hide behind, as 0
             raise EngineError(
-                f"the engine scores a query named {told(other[0], 80)!r}, which is not a feature. If a query of the "
-                "specification has a _name of its own, remove it"
+                f"the engine scores a query named {told(other[0], 80)!r}, which is not a feature. Remove _name from "
+                f"the queries of the specification"
             )
         found.append((name, scores))
     return found
@@ -232,7 +235,7 @@ def named_scores(hit: Mapping[str, Any]) -> dict[str, float]:
     matched = hit.get("matched_queries", {})
     if isinstance(matched, list):
         raise EngineError(
-            "the engine returns the queries that matched without their scores",
+            "the engine returns matched queries without their scores",
             remedies=["use OpenSearch 2.12 or Elasticsearch 8.8"],
             code="old-engine",
         )
@@ -249,14 +252,14 @@ def logging_by_plugin(query: object, features: dict[str, Any]) -> dict[str, Any]
 
 
 def logged_values(hit: object, names: Sequence[str]) -> dict[str, float]:
-    """Return what the LTR plugin logged for a hit; a feature that the document does not match has the value 0."""
+    """Return the values that the LTR plugin logged for a hit, 0 for a feature that does not match the document."""
     logged = checked(hit, {"fields": {"_ltrlog": [{"log": [{"name": str, "value?": float}]}]}})["fields"]["_ltrlog"]
     entries = [(entry["name"], entry.get("value", 0.0)) for own in logged[:1] for entry in own["log"]]
     return _known(entries, names, "the LTR plugin", "feature set")
 
 
 def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
-    """Return what Solr logged for a document in its dense format, `name=value,…`."""
+    """Return the values that Solr logged for a document in its dense format, `name=value,…`."""
     entries: list[tuple[str, Any]] = []
     for part in text.split(",") if text else []:
         name, _, value = part.rpartition("=")
@@ -270,7 +273,7 @@ def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
 
 
 def _known(entries: list[tuple[str, Any]], names: Sequence[str], engine: str, place: str) -> dict[str, float]:
-    """The values of the features `names`. Raises EngineError if a feature was not logged, or was logged twice."""
+    """Return the values of the features `names`; raise EngineError if a feature was not logged once."""
     logged = dict(entries)
     if len(logged) < len(entries):
         twice = collections.Counter(name for name, _ in entries).most_common(1)[0][0]
@@ -301,16 +304,16 @@ def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> li
 def select(
     engine: Engine, parameters: dict[str, Any], document: object, path: str = "select"
 ) -> tuple[list[Any], float]:
-    """Return Solr's documents, each of the form `document`, and the milliseconds of its answer.
+    """Return Solr's documents, each of the form `document`, and the milliseconds that Solr reports.
 
-    EngineError: as `Engine.request`, and if the answer is only a part, or has too many documents.
+    Raises EngineError as `Engine.request` does, and if the answer is partial, or has too many documents.
     """
     header = {"QTime?": float, "partialResults?": bool}
     form = {"response": {"docs": [document]}, "responseHeader?": header}
     answer = engine.request("POST", path, {"params": parameters}, form=form)
     stated, documents = answer.get("responseHeader", {}), answer["response"]["docs"]
     if stated.get("partialResults"):
-        raise EngineError(f"{engine.url}: the engine answered in part only")
+        raise EngineError(f"{engine.url}: the engine returned a partial answer")
     if len(documents) > parameters["rows"]:
         raise EngineError(
             f"{engine.url}: the answer has {len(documents)} documents; expected at most {parameters['rows']}"

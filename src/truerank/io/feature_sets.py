@@ -1,7 +1,7 @@
-"""Feature sets: definitions of features that a search engine computes, in files, in engines, and made of an index.
+"""Feature sets: definitions of features that a search engine computes, from files, engines or an index.
 
 A file (JSON, or YAML if its name ends in .yaml or .yml) has the feature set of the LTR plugins (`_ltr/_featureset`),
-and what is asked with it:
+and the requests that use it:
 
     {"index": "products",                                             # optional, as everything but "featureset"
      "id": "sku",                                                     # field of the document ids, by default _id
@@ -10,8 +10,8 @@ and what is asked with it:
      "featureset": {"name": "products", "features": [
        {"name": "title", "params": ["keywords"], "template": {"match": {"title": "{{keywords}}"}}}]}}
 
-Features of Solr have "class" and "params", as in its feature store. Also read are the answer of
-`GET _ltr/_featureset/NAME`, the list of a Solr store, and `features: {name: query}` in place of the feature set.
+Features of Solr have "class" and "params", as in its feature store. Also accepted: the answer of `GET
+_ltr/_featureset/NAME`, the list of a Solr store, and `features: {name: query}` in place of the feature set.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class FeatureSet:
     Attributes
     ----------
     name : str
-        Its name in the LTR plugin, or the name of a store of Solr.
+        Name of the set in the LTR plugin, or of a store of Solr.
     features : list of dict
-        Definitions as the engine has them.
+        Definitions in the engine's format.
     index : str or None
     id : str or None
         Field of the document ids; None for `_id` (Solr: id).
     base : query of the engine, or parameters of Solr, or None
-        What finds the documents of a query, with {{query}} in place of its text.
+        Query that finds documents, with {{query}} in place of the text.
     params : dict of str to str
         The texts of the features' parameters.
     """
@@ -66,12 +66,12 @@ class FeatureSet:
 
     @property
     def for_solr(self) -> bool:
-        """Whether the features are Solr's."""
+        """Return whether the features are Solr's."""
         return "class" in self.features[0]
 
     @property
     def needs_plugin(self) -> bool:
-        """Whether a feature is no query, so that only the LTR plugin computes it."""
+        """Return whether a feature is not a query, so that only the LTR plugin can compute it."""
         return any(self._query(own) is None for own in self.features)
 
     def _query(self, own: dict[str, Any]) -> Any:
@@ -91,7 +91,7 @@ class FeatureSet:
         return {"base": self.base, "params": self.params, "features": queries}
 
     def spec(self, *, logged: bool) -> dict[str, Any]:
-        """Return the specification of `engine_features`; `logged` is whether the LTR plugin has the features."""
+        """Return the specification for `engine_features`; `logged` means that the LTR plugin has the features."""
         own = {"index": self.index, "batch": 200} | ({} if self.id is None else {"id": self.id})
         if self.for_solr:
             return own | {"kind": "solr", "store": self.name, "efi": self.params, "features": self.names}
@@ -107,7 +107,7 @@ class FeatureSet:
 
 
 def read_feature_set(path: PathLike) -> FeatureSet:
-    """Read the features of a file. DataFileError: a file of another form, and features without a name or a query."""
+    """Read the features of a file; raise DataFileError for another form, or features without a name or a query."""
     name = os.fspath(path)
     text = read_text(name)
     try:
@@ -129,7 +129,7 @@ def read_feature_set(path: PathLike) -> FeatureSet:
 
 
 def feature_set(value: Any, place: str = "the feature set") -> FeatureSet:
-    """Return the feature set of a JSON value in one of the forms of files. InvalidInputError: it has another form."""
+    """Return the feature set of a JSON value in a form of files; raise InvalidInputError for another form."""
     own = value if isinstance(value, dict) else {"features": value}
     own = own.get("_source", own)
     stored = own.get("featureset", own) if isinstance(own, dict) else {}
@@ -145,18 +145,20 @@ def feature_set(value: Any, place: str = "the feature set") -> FeatureSet:
     names = [one.get("name") for one in features]
     for one, name in zip(features, names):
         if not isinstance(name, str) or names.count(name) > 1:
-            raise InvalidInputError(f"the features need names that differ, got {name!r:.80}", code="feature-names")
+            raise InvalidInputError(f"the names of the features must differ, got {name!r:.80}", code="feature-names")
         if not isinstance(one.get("template", one.get("class")), str | dict):
             raise InvalidInputError(f"the feature {name!r:.80} has no template (Solr: class)", code="no-query")
     if len({"class" in one for one in features}) > 1:
-        raise InvalidInputError("features of Solr and of the LTR plugin are mixed; give one kind", code="mixed")
+        raise InvalidInputError(
+            "features of Solr and of the LTR plugin are mixed. Use one kind in a file", code="mixed"
+        )
     title = stored.get("name") or features[0].get("store") or own.get("index") or "features"
     params = own.get("params") or _parameters(features)
     return FeatureSet(str(title), features, own.get("index"), own.get("id"), own.get("base"), params)
 
 
 def _parameters(features: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the texts of the parameters: each is the text of the query."""
+    """Return the texts of the parameters, each of which is the text of the query."""
     if "class" in features[0]:
         return {"query": "{{query}}"}
     names = {name: one["name"] for one in features for name in one.get("params", ())}
@@ -171,7 +173,7 @@ def _parameters(features: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def stored_set(engine: Engine, name: str, *, solr: bool) -> FeatureSet | None:
-    """Return the feature set that the LTR plugin or Solr has under a name; None if there is none, or no plugin."""
+    """Return the feature set that the LTR plugin or Solr stores under a name, or None without a set or a plugin."""
     place = f"schema/feature-store/{quoted(name)}" if solr else f"_ltr/_featureset/{quoted(name)}"
     form: Any = {"features": [dict]} if solr else {"_source": {"featureset": {"features": [dict]}}}
     try:
@@ -192,10 +194,10 @@ def stored_set(engine: Engine, name: str, *, solr: bool) -> FeatureSet | None:
 
 
 def agreed(engine: Engine, own: FeatureSet, *, put: bool) -> bool:
-    """Return whether the engine holds the features of `own`; with `put`, features that it lacks are stored.
+    """Return whether the engine holds the features of `own`; with `put`, store features that the engine lacks.
 
-    InvalidInputError: the engine has other features under the name, and features that only the engine computes and
-    lacks.
+    Raises InvalidInputError if the engine has other features under the name, or lacks features that only it can
+    compute.
     """
     held = stored_set(engine, own.name, solr=own.for_solr)
     if held is not None:
@@ -204,8 +206,9 @@ def agreed(engine: Engine, own: FeatureSet, *, put: bool) -> bool:
         if other or len(theirs) > len(own.features):
             odd = other[0] if other else min(theirs.keys() - set(own.names))
             raise InvalidInputError(
-                f"the engine already has other features under the name {told(own.name, 80)!r}: {told(odd, 80)!r} "
-                "differs, and models may use it. Give the features another name in their file",
+                f"the engine already has features under the name {told(own.name, 80)!r}, of which {told(odd, 80)!r} "
+                f"differs. Models may use them."
+                " Give the features another name in their file",
                 code="other-features",
             )
         return True
@@ -233,7 +236,7 @@ def _put(engine: Engine, own: FeatureSet) -> None:
 
 
 def _comparable(one: Mapping[str, Any]) -> Any:
-    """Return what a feature computes; the store of Solr and the form of a template do not matter."""
+    """Return what a feature computes, without the store of Solr and the format of a template."""
     template = one.get("template")
     if isinstance(template, str):
         with suppress(ValueError):
@@ -254,16 +257,16 @@ def has_plugin(engine: Engine) -> bool:
 
 
 def made_of_index(engine: Engine, index: str | None, name: str | None, *, solr: bool) -> tuple[FeatureSet, list[str]]:
-    """Return features of an index, and why fields were left out.
+    """Generate features from the fields of an index; also return the reason of each field that is left out.
 
-    A text field gives its score (BM25 by default) and that of the query as a phrase, a number and a truth value
-    themselves, and a date a number that is 1 now and half a year by year (Solr: 1 / (1 + years)). A document without
-    the field has 0. The first feature, `base`, searches all text fields at once.
+    A text field gives its score (BM25 by default) and its score for the query as a phrase. A number or truth value
+    gives itself. A date gives a number that is 1 now and halves each year (Solr: 1 / (1 + years)). A document without
+    the field has the value 0. The first feature, `base`, searches all text fields at once.
     """
     fields = dict(sorted(_solr_fields(engine) if solr else _fields(engine, str(index))))
     texts = [field for field, kind in fields.items() if kind == "text"]
     if not texts:
-        raise InvalidInputError("the index has no text field to search. Write the features yourself, see the page")
+        raise InvalidInputError("the index has no text field to search. Write the features in a file, see the page")
     numbers = [field for field, kind in fields.items() if kind in ("number", "date")]
     lowest = {} if solr else _lowest(engine, str(index), numbers)
     define = _of_solr if solr else _of_search
@@ -276,7 +279,7 @@ def made_of_index(engine: Engine, index: str | None, name: str | None, *, solr: 
         elif least is None:
             skipped.append(f"{field} (no document has a value)")
         elif kind == "number" and least < 0:
-            skipped.append(f"{field} (has {least:g}, and the engine's scores cannot be negative)")
+            skipped.append(f"{field} (has the value {least:g}, and the engine's scores cannot be negative)")
         else:
             features.append(define(_named(field, features), kind, field))
             if kind == "text":
@@ -287,7 +290,7 @@ def made_of_index(engine: Engine, index: str | None, name: str | None, *, solr: 
 
 
 def _named(field: str, features: list[dict[str, Any]]) -> str:
-    """Return a name without dots and blanks that no feature has."""
+    """Return a name without dots and blanks that is not the name of a feature."""
     name = "".join(one if one.isalnum() or one == "_" else "_" for one in field)
     taken = {one["name"] for one in features}
     return next(own for own in (name, *(f"{name}_{k}" for k in range(2, 999))) if own not in taken)
@@ -311,7 +314,7 @@ def _fields(engine: Engine, index: str) -> Iterator[tuple[str, str]]:
 
 
 def _lowest(engine: Engine, index: str, fields: list[str]) -> dict[str, float | None]:
-    """Return the lowest value of each field, None for a field without values."""
+    """Return the lowest value of each field, or None for a field without values."""
     if not fields:
         return {}
     asked = {str(k): {"min": {"field": field}} for k, field in enumerate(fields)}
@@ -321,7 +324,7 @@ def _lowest(engine: Engine, index: str, fields: list[str]) -> dict[str, float | 
 
 
 def _of_search(name: str, kind: str, field: Any) -> dict[str, Any]:
-    """Return a definition of the LTR plugin."""
+    """Return a search feature in the format of the LTR plugin."""
     has = {"exists": {"field": field}}
     value: dict[str, Callable[[], Any]] = {
         "base": lambda: field,
@@ -339,7 +342,7 @@ def _function(query: dict[str, Any], function: dict[str, Any]) -> dict[str, Any]
 
 
 def _solr_fields(engine: Engine) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a collection that one value each, and their kinds."""
+    """Yield the fields of a collection that have one value each, and their kinds."""
     schema = engine.request("GET", "schema", form={"schema": {"fields": [dict], "fieldTypes": [dict]}})["schema"]
     types = {str(own.get("name")): own for own in schema["fieldTypes"]}
     for own in schema["fields"]:
@@ -358,7 +361,7 @@ def _solr_base(fields: list[str]) -> str:
 
 
 def _of_solr(name: str, kind: str, field: Any) -> dict[str, Any]:
-    """Return a definition of Solr's feature store."""
+    """Return a feature in the format of Solr's feature store."""
     if kind in ("number", "boolean"):
         return {"name": name, "class": f"{_SOLR}FieldValueFeature", "params": {"field": field}}
     query = {

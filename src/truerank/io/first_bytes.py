@@ -1,4 +1,4 @@
-"""What the first bytes of a file tell: tables that are no text, TREC qrels and runs."""
+"""Detect tables that are not text, TREC qrels and runs by the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from truerank.core.errors import DataFileError
 from truerank.io.letor.grammar import NUMBER
 
 TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
-"""Kinds of tables that are no text, by their first bytes."""
+"""Kinds of tables that are not text, by their first bytes."""
 LZ4 = b"\x04\x22\x4d\x18"
 
 
 def is_yaml(text: str) -> bool:
-    """Return whether a text starts as YAML: with `name:` and what is in it, or with `- name: value`."""
+    """Return whether a text starts as YAML: with `name:` and a nested value, or with `- name: value`."""
     return bool(
         re.match(r"(\s*(#.*)?\n|---.*\n|[\w-]+: [^\n]*\n)*(- ['\"\w]+\s*:(\s|$)|['\"\w-]+:\s*(#.*)?\n\s)", text)
     )
 
 
 def is_trec(head: bytes, columns: int) -> bool:
-    """Return whether the first bytes of a file are of TREC text with 4 or 6 columns, right or damaged.
+    """Return whether the first bytes of a file are TREC text with 4 or 6 columns, valid or damaged.
 
     >>> is_trec(b"1 0 d 2", 4), is_trec(b"1 0 d", 4), is_trec(b"query,docid,rating", 4), is_trec(b"1 Q0 d 1 9.5 x", 4)
     (True, True, False, False)
@@ -39,7 +39,7 @@ def is_trec(head: bytes, columns: int) -> bool:
 
 
 def check_order(head: bytes, name: str) -> None:
-    """Refuse TREC qrels whose first rows have a document in the second column and a grade in the third."""
+    """Reject TREC qrels whose first rows have a document in the second column and a grade in the third."""
     rows = [words for line in head.split(b"\n", 200)[:200] if len(words := line.split()) == 4]
     second, third = {row[1] for row in rows}, {row[2] for row in rows}
     if len(rows) >= 10 and len(second) > 5 + len(third) and all(re.fullmatch(rb"-?\d", one) for one in third):

@@ -4,7 +4,7 @@
     {"query_id": "q2", "relevant": {"d7": 2, "d2": 1}, "language": "en"}
     {"query_id": "q3", "relevant": [{"doc": "d5", "start": 120, "end": 260}]}
 
-Judgements are read in every form that `io.judgements` knows. Segments are further fields of JSON lines.
+Judgements are read in every format of `io.judgements`. Segments are further fields of JSON lines.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_gold(source: object) -> GoldSet:
     Raises
     ------
     DataFileError
-        A file that holds no judgements, with what it looks like; a damaged line, with its number.
+        On a file without judgements, with its apparent format; on a damaged line, with its number.
     """
     if isinstance(source, GoldSet):
         return source
@@ -76,7 +76,7 @@ def read_gold(source: object) -> GoldSet:
     for line, record in lines:
         query, listed = str(_query(record)), [value for key, value in record.items() if lists_documents(plain(key))]
         if query in grades:
-            raise DataFileError(f"query {query!r} occurs twice; give each query one line", content.name, line)
+            raise DataFileError(f"query {query!r} occurs twice. Write one line for each query", content.name, line)
         own = [span for value in listed for span in spans_of(value, f"{content.name}, line {line}")]
         grades[query] = {span.name: span.value for span in own}
         if own and (lacking := sum(1 for _ in rows_of(record)) - len(own)) > 0:
@@ -103,7 +103,7 @@ def read_gold(source: object) -> GoldSet:
 
 
 def _unwrapped(content: Content) -> Content:
-    """Return the questions of a JSON object that describes them, {"version": 1, "queries": […]}, as if alone."""
+    """Return the questions of a JSON object that wraps them, such as {"version": 1, "queries": […]}."""
     whole = content.values[0][1] if len(content.values) == 1 else None
     if not isinstance(whole, dict) or _query(whole) is not None or getattr(recognised(content), "name", "") != "json":
         return content
@@ -114,12 +114,12 @@ def _unwrapped(content: Content) -> Content:
 
 
 def _lists(record: Mapping[str, Any]) -> bool:
-    """Return whether a record lists relevant documents, or says that there are none."""
+    """Return whether a record lists relevant documents, or has an empty list of them."""
     return any(lists_documents(plain(key)) and isinstance(own, dict | list | None) for key, own in record.items())
 
 
 def _query(record: Mapping[str, Any]) -> str | None:
-    """Return the query of a line of a gold set; None for other JSON. A question may lack the list."""
+    """Return the query of a line of a gold set, or None for other JSON. A question may lack the list."""
     roles, known = roles_of(record), {plain(key): value for key, value in record.items()}
     if not _lists(record) and ("text" not in roles or "grade" in roles):
         return None
@@ -128,7 +128,7 @@ def _query(record: Mapping[str, Any]) -> str | None:
 
 
 def spans_of(value: Any, where: str, role: str = "grade") -> list[Span]:
-    """Return the spans of text in a JSON value: objects with a document, `start` and `end`; [] if there are none."""
+    """Return the spans of text in a JSON value: objects with a document, `start` and `end`; [] without spans."""
     found = []
     for one in objects_of(value):
         if one.get("start") is None and one.get("end") is None:
@@ -139,25 +139,25 @@ def spans_of(value: Any, where: str, role: str = "grade") -> list[Span]:
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"{where}: start, end and {role} of a span must be numbers") from error
         if "document" not in roles:
-            raise InvalidInputError(f"{where}: a span needs a document, in a key such as doc or doc_id")
+            raise InvalidInputError(f"{where}: a span requires a document, in a key such as doc or doc_id")
         if not start < end:
-            raise InvalidInputError(f"{where}: start {start:g} of a span must be below its end {end:g}")
+            raise InvalidInputError(f"{where}: the start {start:g} of a span must be below its end {end:g}")
         found.append(Span(id_text(one[roles["document"]]), start, end, number))
     return found
 
 
 def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> ResultLists:
-    """Return result lists in which a chunk that contains at least half of a relevant span is that span.
+    """Return result lists in which a chunk with at least half of a relevant span is replaced by this span.
 
-    A span counts once, at the place of its best chunk. A chunk that contains several spans is all of them, one after
-    the other. Other chunks have the name of their own span. Results are JSON lines, or a dict by query of lists, of
-    objects with a document, `start` and `end`. Queries whose labels are ids keep the ids of their results, or the
-    documents that `collapse` makes of them.
+    A span counts once, at the place of its best chunk. A chunk that contains several spans is replaced by all of them
+    in order. Each other chunk is named by its own span. Results are JSON lines, or a dict by query of lists, of objects
+    with a document, `start` and `end`. Queries whose labels are ids keep the ids of their results, or the documents of
+    `collapse`.
 
     Raises
     ------
     InvalidInputError
-        A result without `start` and `end` where the labels are spans: leaving it out would move the others up.
+        On a result without `start` and `end` if the labels are spans, because without it, other results would move up.
 
     >>> gold = GoldSet(as_qrels({"q": {}}), spans={"q": [Span("d", 100, 200)]})
     >>> chunks = [{"doc": "d", "start": start, "end": start + 120} for start in (0, 90, 130)]
@@ -176,7 +176,7 @@ def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> Result
 
 
 def _records(source: object) -> Iterator[tuple[str, str, Any]]:
-    """Yield where a query's results are, the query, and the JSON value that has both."""
+    """Yield the place of a query's results, the query, and the JSON value with both."""
     if isinstance(source, Mapping):
         for query, found in source.items():
             yield f"query {query!r}", id_text(query), {"query_id": query, "results": found}
@@ -186,13 +186,13 @@ def _records(source: object) -> Iterator[tuple[str, str, Any]]:
     for line, record in content.values:
         query = _query_of_results(record)
         if query is None:
-            raise DataFileError("expected a query and its results; spans need JSON lines", content.name, line)
+            raise DataFileError("expected a query and its results; spans require JSON lines", content.name, line)
         own = {key: value for key, value in record.items() if key not in lists_of_other_kind(record, "score")}
         yield f"{content.name}, line {line}", query, own
 
 
 def _as_spans(found: Any, spans: list[Span], listed: int, where: str) -> list[tuple[str, float]]:
-    """Return the spans that a query's results contain, best first; `listed` is how many results it has."""
+    """Return the spans in the results of a query, best first; `listed` is the number of results."""
     chunks, names = spans_of(found, where, "score"), dict[str, None]()
     if len(chunks) < listed:
         raise InvalidInputError(

@@ -53,7 +53,7 @@ def group_sizes(qid: ArrayLike) -> np.ndarray:
     Raises
     ------
     InvalidInputError
-        If the rows of a query are not adjacent. `RankingData(X, y, qid)` groups rows, and has `group_sizes`.
+        If the rows of a query are not adjacent. `RankingData(X, y, qid).group_sizes` groups the rows.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def group_sizes(qid: ArrayLike) -> np.ndarray:
     grouping = group_rows(qid)
     if grouping.order is not None:
         raise InvalidInputError(
-            f"the rows of {grouping.n_joined} queries are not adjacent, so sizes cannot describe them. Use "
+            f"the rows of {grouping.n_joined} queries are not adjacent, so that sizes cannot describe them. Use "
             "RankingData(X, y, qid), which groups the rows, and its group_sizes",
             code="not-adjacent",
         )
@@ -73,7 +73,7 @@ def group_sizes(qid: ArrayLike) -> np.ndarray:
 def read_group_sizes(source: object) -> np.ndarray:
     """Read a file with one group size on each line (LightGBM's `.query`, XGBoost's `.group`).
 
-    DataFileError: a line that is not an integer >= 1.
+    Raises DataFileError for a line that is not an integer >= 1.
     """
     sizes: list[int] = []
     with Source(source) as stream:
@@ -91,13 +91,13 @@ def read_group_sizes(source: object) -> np.ndarray:
 
 
 def write_group_sizes(sizes: ArrayLike, target: object) -> None:
-    """Write group sizes (m,) to a path, "-" or an open file, one on each line."""
+    """Write group sizes (m,) to a path, "-" or an open file, with one size on each line."""
     with open_output(target) as stream:
         stream.write("".join(f"{size}\n" for size in np.asarray(sizes).tolist()).encode())
 
 
 def with_query_ids(source: object, sizes: np.ndarray) -> Any:
-    """Return LETOR text without query ids as an open file whose lines have the ids 0, 1, ... by group sizes (m,).
+    """Return LETOR text without query ids as an open file whose lines have the ids 0, 1, … by group sizes (m,).
 
     Reading raises DataFileError if the number of lines differs from the sum of the sizes, or if lines have query ids.
     """

@@ -1,4 +1,4 @@
-"""Lists of documents by query that are in memory: dicts, data frames, objects of ranx, rows of ir_measures."""
+"""Lists of documents by query in memory: dicts, data frames, objects of ranx, and rows of ir_measures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from truerank.io.letor.grammar import TEXT
 def as_lists(value: object, kind: str, *, repeated: bool = False) -> Mapping[Any, Any] | None:
     """Return `{query: {document: value}}` from a dict, data frame, ranx object or rows of ir_measures; else None.
 
-    `kind` is "score" or "grade"; it decides which names the column of values may have. With `repeated`, documents of
-    tables are `{query: [[document, value]]}`. InvalidInputError: a frame without the columns, or a document that is
-    listed twice for a query.
+    `kind` is "score" or "grade", and determines the accepted names of the value column. With `repeated`, documents of
+    tables are `{query: [[document, value]]}`. Raises InvalidInputError for a frame without the columns, or a document
+    that is listed twice for a query.
 
     >>> import pandas
     >>> as_lists(pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "score": [2.0, 1.0]}), "score")
@@ -58,7 +58,7 @@ def as_lists(value: object, kind: str, *, repeated: bool = False) -> Mapping[Any
 
 
 def is_ranked(documents: object) -> bool:
-    """Return whether a value is a query's documents as a list, best first: ids, or pairs of an id and a score."""
+    """Return whether a value lists a query's documents, best first, as ids or (id, score) pairs."""
     return isinstance(documents, list | tuple) and bool(documents) and isinstance(documents[0], str | list | tuple)
 
 
@@ -68,7 +68,7 @@ def _grouped(queries: list[Any], documents: list[Any], values: list[Any], repeat
         for what, part in (("query", query), ("document", document)):
             if is_missing(part):
                 raise InvalidInputError(
-                    f"row {row} of the table has no {what} id; remove the row, or give it an id", code="no-id"
+                    f"row {row} of the table has no {what} id. Remove the row, or add an id", code="no-id"
                 )
         topic, name = id_text(query), id_text(document)
         if repeated:
@@ -77,7 +77,7 @@ def _grouped(queries: list[Any], documents: list[Any], values: list[Any], repeat
         inside = lists.setdefault(topic, {})
         if name in inside:
             raise InvalidInputError(
-                f"document {name!r} is listed twice for query {topic!r}; remove one of the rows", code="twice"
+                f"document {name!r} is listed twice for query {topic!r}. Remove one of the rows", code="twice"
             )
         inside[name] = value
     return lists
@@ -103,7 +103,7 @@ def from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.nd
 
 
 def _as_id(name: object) -> str:
-    """Return an id as text that a file can hold."""
+    """Return an id as text that a file can store."""
     text = id_text(name)
     if is_missing(name) or not text or re.search("[\ud800-\udfff]", text):
         raise InvalidInputError(f"{name!r} is not an id of a topic or document; expected text or a number")
@@ -111,7 +111,7 @@ def _as_id(name: object) -> str:
 
 
 def once(ids: Iterable[str], what: str, how: str) -> list[str]:
-    """Return ids as a list; an error if one is given twice. Ids are compared as text."""
+    """Return ids as a list; raise if an id occurs twice. Ids are compared as text."""
     texts = list(ids)
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)

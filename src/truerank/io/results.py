@@ -1,9 +1,9 @@
-"""Result lists of retrieval pipelines, in which an id may occur several times, as chunks of a document do.
+"""Result lists of retrieval pipelines, in which an id may occur several times, for example for chunks of a document.
 
     {"query_id": "q1", "results": ["d3", "d1"]}
     {"query_id": "q2", "results": [{"id": "d7", "score": 0.82}, {"id": "d2", "score": 0.4}]}
 
-`io.judgements.runs` reads them from JSON of any form, from tables and from TREC runs.
+`io.judgements.runs` reads results from JSON with any nesting, tables and TREC runs.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from truerank.io.trec import Qrels, Run, as_run, read_run, run_name
 if TYPE_CHECKING:
     from truerank.io.judgements.ratings import Row
 
-COLLAPSE = Remedy('to make a document of the text before a "#", if results are chunks', collapse="#")
+COLLAPSE = Remedy('to use the text before a "#" as the document, if results are chunks', collapse="#")
 ResultLists = dict[str, list[tuple[str, float]]]
-"""Ids and scores of each query's results, best first."""
+"""The ids and scores of the results of each query, best first."""
 
 
 def read_results(source: object) -> ResultLists:
     """Return the results of each query, best first, from a path, a `Run`, a dict by query, or a data frame.
 
-    Results with scores are sorted by falling score, equal scores by falling id as in trec_eval. Results without scores
-    have scores by their places.
+    Results with scores are sorted by descending score; ties are sorted by descending id, as in trec_eval. Results
+    without scores are scored by their place.
 
     Raises
     ------
     DataFileError
-        A file that holds no results, with what it looks like; a score that is no number.
+        On a file without results, with its apparent format; on a score that is not a number.
 
     Examples
     --------
@@ -81,17 +81,17 @@ def _rows(query: object, found: Any) -> list[Row]:
 
 
 def ranked_scores(lists: Mapping[Any, Any]) -> dict[str, dict[str, float]]:
-    """Return `{query: {id: score}}` of `{query: [id, …]}`, best first; an error if an id occurs twice in a list."""
+    """Convert `{query: [id, …]}`, best first, to `{query: {id: score}}`; raise if an id occurs twice in a list."""
     return as_scores(read_results(lists))
 
 
 def run_of(source: object, tag: str = "", collapse: Any = None) -> Run:
-    """Return a run of documents from results; `collapse` makes documents of chunks (`collapsed`).
+    """Return a run of documents from results; `collapse` maps chunks to documents (`collapsed`).
 
     Raises
     ------
     TruerankError
-        On an id that occurs twice for a query, if there is no `collapse`.
+        On an id that occurs twice for a query without `collapse`.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def run_of(source: object, tag: str = "", collapse: Any = None) -> Run:
 
 
 def by_id(run: Run, qrels: Qrels) -> Run:
-    """Return a run whose topics are texts of the qrels' queries with the ids of these; other runs as they are.
+    """Return a run whose topics are query texts of the qrels with ids as topics; return any other run unchanged.
 
     >>> from truerank.io.trec import as_qrels
     >>> qrels = as_qrels({"q1": {"a": 1}})
@@ -126,7 +126,7 @@ def by_id(run: Run, qrels: Qrels) -> Run:
 
 
 def best_first(rows: Iterable[Row]) -> ResultLists:
-    """Return the lists of rows with scores; an error for a score that is no number."""
+    """Return the lists of rows with scores, best first; raise if a score is not a number."""
     from truerank.io.judgements.ratings import read_grade
 
     found: ResultLists = {}
@@ -146,7 +146,7 @@ def _by_score(pairs: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def as_scores(lists: ResultLists) -> dict[str, dict[str, float]]:
-    """Return `{query: {id: score}}`; an error if an id occurs twice in a list."""
+    """Convert results to `{query: {id: score}}`; raise if an id occurs twice in a list."""
     for query, own in lists.items():
         names = [name for name, _ in own]
         if len(set(names)) < len(names):
@@ -160,14 +160,14 @@ def as_scores(lists: ResultLists) -> dict[str, dict[str, float]]:
 
 
 def collapsed(lists: ResultLists, how: str | Mapping[str, str] | Callable[[str], str]) -> ResultLists:
-    """Return lists of documents from lists of chunks: each document at the place of its best chunk, and only once.
+    """Return lists of documents from lists of chunks: each document once, at the place of its best chunk.
 
     Parameters
     ----------
     lists : dict of query to list of (id, score)
     how : str, mapping or function
         A separator ("#": the document is the text before the last one), a regular expression with one group (the
-        document), a mapping of chunk to document, or a function. An id that does not match is a document.
+        document), a mapping of chunk to document, or a function. An id that does not match is itself a document.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Find runs whose scores rise with the rank: by the rank column, which has no effect, or the order of their rows."""
+"""Find runs whose scores rise with the rank, by the rank column (otherwise without effect) or the order of the rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _LINES = 5_000  # that are compared
 
 
 def contradicts_ranks(text: bytes) -> bool:
-    r"""Return whether in most topics of the first lines more scores rise than fall with the rank.
+    r"""Return whether, in most topics of the first lines, more scores rise than fall with the rank.
 
     >>> ranked = [b"1 Q0 d%d %d %d x" % (k, k, k) for k in range(1, 12)]
     >>> contradicts_ranks(b"\n".join(ranked)), contradicts_ranks(b"\n".join(ranked[:5]))
@@ -31,7 +31,7 @@ def contradicts_ranks(text: bytes) -> bool:
 
 
 def are_places(scores: np.ndarray, offsets: np.ndarray) -> bool:
-    """Return whether the scores (n,) of each topic are the places of its rows, from 0 or 1, and at least ten rise.
+    """Return whether the scores (n,) of each topic equal the places of its rows, from 0 or 1, and at least ten rise.
 
     >>> are_places(np.tile(np.arange(1.0, 5.0), 4), np.arange(0, 17, 4)), are_places(np.arange(9.0), np.array([0, 9]))
     (True, False)

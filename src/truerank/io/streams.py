@@ -1,6 +1,6 @@
 """Read and write bytes: plain and compressed files, standard input and output, open streams, with progress bars.
 
-Readers detect compression from the first bytes, also on standard input; writers use the ending of the name.
+Readers detect compression by the first bytes, also on standard input; writers use the suffix of the name.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ COMPRESSED = (".gz", ".xz", ".zst")  # file name endings of compressed text
 
 
 def check_expansion(name: str, size: int, expanded: int) -> None:
-    """Refuse a file of `size` bytes that expands to more than 256 MiB and to more than 100 times its size.
+    """Reject a file of `size` bytes that expands to more than 256 MiB and to more than 100 times its size.
 
-    The environment variable TRUERANK_EXPANSION replaces the 100.
+    The environment variable TRUERANK_EXPANSION replaces the factor 100.
 
     Raises
     ------
     DataFileError
-        The message names the variable.
+        With the name of the variable in the message.
     """
     if expanded <= EXPANDED:
         return
@@ -60,9 +60,9 @@ class Source(AbstractContextManager["Source"]):
     """A source of bytes with its name, compression and progress.
 
     `source` is a path, "-" for standard input, or an open stream of bytes or text, which is read to its end but not
-    closed. `max_line` limits the bytes of a line, by default MAX_LINE. OSError: the file cannot be opened.
-    Text in UTF-16 and UTF-32 with a byte order mark becomes UTF-8. DataFileError: an archive that is damaged, truncated
-    or of an unknown kind, damaged UTF-16, a NUL byte, or a line that is too long.
+    closed. `max_line` limits the bytes of a line, by default MAX_LINE. Raises OSError if the file cannot be opened.
+    Text in UTF-16 and UTF-32 with a byte order mark becomes UTF-8. Raises DataFileError for an archive that is damaged,
+    truncated or of an unknown kind, damaged UTF-16, a NUL byte, or a line that is too long.
     """
 
     def __init__(self, source: object, max_line: int | None = None) -> None:
@@ -73,7 +73,7 @@ class Source(AbstractContextManager["Source"]):
             raise WrongTypeError(f"expected a path, '-' or an open file, got {source!r}", argument="source")
         if isinstance(source, str) and source == "-":
             if sys.stdin is None:
-                raise DataFileError("standard input is closed; name a file, or open it", "-")
+                raise DataFileError("standard input is closed. Name a file, or open standard input", "-")
             self.name, self._raw = "-", sys.stdin.buffer
         elif hasattr(source, "read"):
             name = getattr(source, "name", None)
@@ -88,7 +88,7 @@ class Source(AbstractContextManager["Source"]):
             try:
                 self._raw = open(source, "rb")  # noqa: SIM115 - closed in close()
             except ValueError as error:  # a NUL, half a surrogate pair
-                raise DataFileError(f"no file can have this name ({error})", repr(self.name)) from error
+                raise DataFileError(f"the name is not valid for a file ({error})", repr(self.name)) from error
             self._owned = True
         self.total: int | None = None  # bytes of a regular file from here on
         with suppress(OSError, AttributeError, ValueError):
@@ -115,7 +115,7 @@ class Source(AbstractContextManager["Source"]):
             self._pieces, self.is_plain = self._as_utf8(encoding, self._pieces), False
 
     def _unpacked(self) -> Iterator[bytes]:
-        """Yield the text in pieces. DataFileError for other archives, and damage."""
+        """Yield the text in pieces. Raises DataFileError for unsupported archives, and for damage."""
         inflater, size = None, CHUNK
         while raw := self._raw.read(size):
             if not self.taken:
@@ -151,24 +151,24 @@ class Source(AbstractContextManager["Source"]):
                 yield text.encode("utf-8")
 
     def peek(self) -> bytes:
-        """Return the first bytes of the text, which are still to be read; b"" at the end."""
+        """Return the first bytes of the text, which reading returns again; b"" at the end."""
         first = next(self._pieces, b"")
         self._pieces = chain([first], self._pieces)
         return first
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes, also of a file that is not text."""
+        """Yield the bytes of any file, text or not."""
         yield from self._pieces
 
     @property
     def expected_size(self) -> float:
-        """Expected bytes of text of the whole source; 0 if unknown."""
+        """The expected bytes of text of the whole source, or 0 if unknown."""
         return self._given * (self.total / self.taken) if self.total and self.taken else 0.0
 
     def _damaged(self, kind: str, error: object) -> DataFileError:
         if "memory" in str(error).lower():
             return DataFileError(
-                f"the {kind} archive needs more than {MAX_WINDOW >> 20} MB of memory to be unpacked ({error}). "
+                f"the {kind} archive requires more than {MAX_WINDOW >> 20} MB of memory to be unpacked ({error}). "
                 "Unpack it, or compress it with a smaller window",
                 self.name,
             )
@@ -181,7 +181,7 @@ class Source(AbstractContextManager["Source"]):
     def line_blocks(self) -> Iterator[bytes]:
         """Yield blocks of whole lines, each of about a megabyte, or more if one line is longer.
 
-        DataFileError: a NUL byte, or a line of more than `max_line` bytes.
+        Raises DataFileError for a NUL byte, or a line of more than `max_line` bytes.
         """
         held: list[bytes] = []
         size = length = 0  # bytes held; bytes since the last line end
@@ -228,7 +228,7 @@ class Source(AbstractContextManager["Source"]):
             yield b"".join(held)
 
     def numbered_lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield lines with their numbers, without line feeds. Raises as `line_blocks`."""
+        """Yield lines with their numbers, without line feeds. The errors are the errors of `line_blocks`."""
         lines = (line for block in self.line_blocks() for line in block.removesuffix(b"\n").split(b"\n"))
         yield from enumerate(lines, 1)
 
@@ -294,7 +294,7 @@ class _Inflater:
                 return
 
     def _step(self, raw: bytes) -> tuple[bytes, bytes]:
-        """Return at most CHUNK bytes of text, and the remaining bytes of the archive."""
+        """Return at most CHUNK bytes of text, and the unread bytes of the archive."""
         member = self.member
         data = member.decompress(raw, CHUNK)
         return data, member.unused_data if member.eof else member.unconsumed_tail
@@ -312,7 +312,7 @@ class _XzInflater(_Inflater):
 
 
 class _ZstdInflater(_Inflater):
-    """A decompressor of zstd: its input is so small that the output, which has no limit, is at most 64 MB."""
+    """A decompressor of zstd with so small input that the output, which has no limit, is at most 64 MB."""
 
     def _step(self, raw: bytes) -> tuple[bytes, bytes]:
         member = self.member
@@ -338,7 +338,7 @@ _NOT_TEXT = (
 
 
 def _inflater(head: bytes, name: str) -> _Inflater | None:
-    """Return the decompressor of the file `name` by its first bytes, None for text."""
+    """Return the decompressor of the file `name` by its first bytes, or None for text."""
     if head.startswith(b"\x1f\x8b"):
         import zlib
 
@@ -373,7 +373,7 @@ def _zstandard() -> Any:
 
 
 def find_file(folder: Path, name: str) -> Path | None:
-    """The file of this name in a folder, or of this name and an ending of compressed text; None where there is none."""
+    """Return the file of this name in a folder, also with a suffix of compressed text, or None without one."""
     candidates = [folder / f"{name}{ending}" for ending in ("", *COMPRESSED)]
     return next((path for path in candidates if path.is_file()), None)
 
@@ -388,7 +388,7 @@ def files_of(folder: PathLike) -> list[Path]:
 
 @contextmanager
 def open_output(target: Any) -> Iterator[IO[bytes]]:
-    """Open a path (atomically, compressed by its ending), "-" or an open stream for writing bytes."""
+    """Open a path (atomically, compressed by its suffix), "-" or an open stream for writing bytes."""
     if isinstance(target, str) and target == "-":
         sys.stdout.flush()
         # The stream of a notebook accepts only text.
@@ -411,7 +411,7 @@ def open_outputs(targets: Sequence[str]) -> Iterator[list[IO[bytes]]]:
 
 @contextmanager
 def _compressed(raw: IO[bytes], target: PathLike) -> Iterator[IO[bytes]]:
-    """Yield a stream that writes to `raw`, compressed by the ending of the name."""
+    """Yield a stream that writes to `raw`, compressed by the suffix of the name."""
     ending = Path(target).suffix.lower()
     if ending == ".gz":
         import gzip

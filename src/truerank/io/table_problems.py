@@ -1,4 +1,4 @@
-"""Report all problems of a table's columns in one message, with the arguments that solve them."""
+"""Report all problems of a table's columns in one message, with the arguments that solve the problems."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LIKELY = {
     ),
     "document": ("docid", "doc_id", "document_id", "document", "doc", "product_id", "item_id", "sku", "asin", "did"),
 }
-"""Usual names of the columns that are not features, the most usual name first."""
+"""Usual names of the columns that are not features, most usual first."""
 _COMMA = re.compile(r"\s*[+-]?[\d.' ]*,[\d,]+\s*")  # a decimal comma, or separators of thousands
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b.*")
 _PEOPLE = ("rater", "judge", "annotator", "assessor", "worker", "user")  # columns of who gave the grades
@@ -48,7 +48,7 @@ _FEW = 200  # a column with at most so many distinct texts is proposed as catego
 
 
 class Problem(NamedTuple):
-    """A problem of some columns, and what solves it, the best first (empty if nothing does)."""
+    """A problem of some columns, and its solutions, the best first (empty if there is none)."""
 
     text: str
     remedies: tuple[Remedy, ...] = ()
@@ -64,7 +64,7 @@ def _is_number(value: object) -> bool:
 
 
 class ColumnsError(InvalidInputError):
-    """A table cannot be read without arguments; `solution` has arguments for all problems, or None.
+    """An error for a table that requires arguments; `solution` has arguments for all problems, or None.
 
     >>> print(ColumnsError([Problem("column 'brand' is not numeric", (Remedy("to ignore it", exclude=["brand"]),))]))
     column 'brand' is not numeric. Pass exclude=["brand"] to ignore it
@@ -83,7 +83,7 @@ class ColumnsError(InvalidInputError):
 
 
 def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> str | None:
-    """Return the column with a usual name of this role, ignoring case; None if there is none.
+    """Return the column with a usual name of this role, ignoring case, or None without such a column.
 
     >>> likely("grade", ["query", "Relevance", "price"]), likely("document", ["query", "price"])
     ('Relevance', None)
@@ -93,14 +93,14 @@ def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> st
 
 
 def _plain(name: str) -> str:
-    """Return a name without case and marks: "productId" is "product_id"."""
+    """Return a name in lower case without marks: "productId" and "product_id" are "productid"."""
     return re.sub(r"[\W_]", "", name.lower())
 
 
 def role_of(name: str, texts: Sequence[str], query: Sequence[Any], grade: Sequence[Any] | None) -> str | None:
-    """Return what a text column is in place of a feature: "document", or "other" for columns that are left out.
+    """Return the role of a text column: "document", "other" for columns to leave out, or None for features.
 
-    "other" is the text of the query, the grade in words, a date, or a person; None is none of these.
+    The text of the query, the grade in words, a date, and a person are "other".
 
     >>> query = [1, 1, 2, 2]
     >>> role_of("text", ["a b", "a b", "c", "c"], query, None), role_of("item", ["d1", "d2", "d1", "d3"], query, None)
@@ -119,7 +119,7 @@ def role_of(name: str, texts: Sequence[str], query: Sequence[Any], grade: Sequen
 
 
 def query_by_content(columns: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the column of texts by which the rows are grouped and others are ids of documents; None if not only one.
+    """Return the only text column by which the rows are grouped and other columns hold document ids, else None.
 
     >>> query_by_content({"item": ["d1", "d2", "d1", "d3"], "term": ["a b", "a b", "c", "c"]})
     'term'
@@ -137,7 +137,7 @@ def query_by_content(columns: Mapping[str, Sequence[str]]) -> str | None:
 def lacking(role: str, wanted: str, names: Sequence[str], *, found: str | None = None, listed: bool = True) -> Problem:
     """Return the problem of a missing query, grade or document column; `listed` adds the names of the columns.
 
-    `found` is probably this column; by default a column with a usual name.
+    `found` is the probable column, by default the column with a usual name.
     """
     shown = ". Its columns are " + ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
     found = found or likely(role, names)
@@ -156,8 +156,8 @@ def feature_problems(
 ) -> list[Problem]:
     """Return the problems of feature columns: text, and missing values if `missing` is "error".
 
-    `roles` are the columns of query, grade and document. A text column with a role of its own is no category, and
-    without the query's column no role is known.
+    `roles` are the columns of query, grade and document. A text column with a role is not a category. Without the query
+    column, roles are not known.
     """
     query, grade, document = (None if name is None else list(map(str, column(name).tolist())) for name in roles)
     problems: list[Problem] = []
@@ -179,7 +179,7 @@ def feature_problems(
             row = next((row for row, value in enumerate(listed) if not _is_number(value)), 0)
             shown = f"column {name!r} is not numeric: row {row + 1} has {values.tolist()[row]!r:.80}"
             if _COMMA.fullmatch(str(values.tolist()[row])):
-                problems.append(Problem(f"{shown}. Write numbers with a decimal point, and no other marks"))
+                problems.append(Problem(f"{shown}. Write numbers with a decimal point and no other marks"))
                 continue
             own = list(map(str, values.tolist()))
             role = None if query is None else role_of(name, own, query, grade)
@@ -202,6 +202,6 @@ def feature_problems(
     if empty and missing == "error":
         name, rows = empty[0]
         more = f" (also {', '.join(repr(other) for other, _ in empty[1:6])})" if len(empty) > 1 else ""
-        text = f"column {name!r} has no value in row {rows[0] + 1}, {len(rows)} rows in all{more}"
+        text = f"column {name!r} has no value in row {rows[0] + 1} ({len(rows)} rows in all){more}"
         problems.append(Problem(text, (Remedy("to treat empty cells as missing values", missing="nan"),)))
     return problems

@@ -1,7 +1,7 @@
 """Read and write tables: pandas and polars data frames, Arrow tables, and Parquet, Arrow (Feather) and CSV files.
 
-Each row is a document. One column is the query, one the grade, one the document id; the others are features. The
-libraries (the extra `tables`) are imported only for their own objects and files.
+Each row is a document. The query, the grade and the document id have one column each; all other columns are features.
+The libraries (the extra `tables`) are imported only for their objects and files.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0  # the code of a category that is not in the list of known categories
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
-_NO_GRADE = "remove the rows that nobody judged, or give them a grade"
+_NO_GRADE = "remove the unjudged rows, or add their grades"
 
 
 def table_kind(path: PathLike) -> str | None:
-    """Return "csv", "tsv", "parquet" or "arrow" by the ending of a file name, else None; text may be compressed."""
+    """Return "csv", "tsv", "parquet" or "arrow" by the suffix of a file name, else None; text may be compressed."""
     suffixes = list(map(str.lower, Path(path).suffixes))
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -78,20 +78,20 @@ def read_table(
     query : str, default="qid"
         Column of the query id: whole numbers, text, or any hashable values.
     grade : str, default="y"
-        Column of the grade. If it is not given and there is no column "y", the data have no grades.
+        Column of the grade. Without an argument and a column "y", the data have no grades.
     document : str, default="docid"
-        Column of the document id. If it is not given and there is no column "docid", the data have no document ids.
+        Column of the document id. Without an argument and a column "docid", the data have no document ids.
     features : sequence of str, optional
         Columns of the features in this order, or patterns of their names (`bm25*`); [] means none. The default is all
         other columns except the index that pandas writes (`__index_level_0__`) and a text column named "comment".
     exclude : sequence of str, optional
         Columns, or patterns, that are not features.
     categories : names or patterns of columns, or dict of column name to list of str, optional
-        Columns of texts that become numbers, for rankers with the parameter `categorical`. The number is the place in
-        the sorted list of texts, or in the given list (`category_names` of a model). A text that is not in the given
-        list becomes -1, and a missing text becomes nan.
+        Text columns to convert to numbers, for rankers with the parameter `categorical`. The number is the place in the
+        sorted list of texts, or in the given list (`category_names` of a model). A text that is not in the given list
+        becomes -1, and a missing text becomes nan.
     missing : {"error", "nan", "zero"}, default="error"
-        How to treat an empty or nan cell of a feature. "zero" reads it as 0, as engines without missing values do, but
+        Treatment of an empty or nan cell of a feature. "zero" reads it as 0, as engines without missing values do, but
         a missing category remains missing.
     dtype : float32 or float64, default=float64
     defaults : dict of "query", "grade", "document" to a column, optional
@@ -104,17 +104,17 @@ def read_table(
     Returns
     -------
     RankingData
-        The names of the columns are its `feature_names`.
+        With the names of the columns as `feature_names`.
 
     Raises
     ------
     InvalidInputError
-        On missing columns, features that are not numeric, infinite or missing values, and missing query ids. One
+        For missing columns, features that are not numeric, infinite or missing values, and missing query ids. One
         message lists the problems of all columns, with the options that solve them.
     DataFileError
-        If a file is not of the kind that its ending names.
+        If a file is not of the kind of its suffix.
     MissingExtraError
-        If reading a file needs pyarrow, which is not installed.
+        If a file requires pyarrow, which is not installed.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"qid": ["a", "b", "a"], "y": [1, 0, 2], "bm25": [3.5, 1.0, 2.5]})
@@ -152,18 +152,18 @@ class _Wanted(NamedTuple):
     grades: Mapping[str, float | None] | str | None
 
     def listed(self) -> Mapping[str, Sequence[str]]:
-        """Known categories by column, if they were given."""
+        """The known categories by column, if they were given."""
         return self.categories if isinstance(self.categories, Mapping) else {}
 
     def coded(self, features: list[str]) -> set[str]:
-        """Features whose texts become numbers."""
+        """The features whose texts become numbers."""
         if self.categories is None or isinstance(self.categories, Mapping):
             return set(self.listed())
         return {features[k] for k in chosen_columns(features, list(self.categories))}
 
 
 def column_names(path: PathLike) -> list[str]:
-    """Return the names of the columns of a table file, in their order."""
+    """Return the names of the columns of a table file, in order."""
     kind = table_kind(path)
     if kind in ("csv", "tsv", None):
         return [str(name) for name in read_file(path, kind, ()).column_names]
@@ -179,7 +179,7 @@ def _ranking_data(
     graded: bool,
     wanted: _Wanted,
 ) -> RankingData:
-    """Return the rows of a table; `kind` is that of its file, `named` and `defaults` are columns by role."""
+    """Return the rows of a table; `kind` is the kind of its file, and `named` and `defaults` are columns by role."""
     names, column = _columns(source)
     problems: list[Problem] = []
     roles: list[str | None] = []
@@ -258,9 +258,9 @@ def _checked_rows(
 def _without_row_labels(
     names: list[str], column: Callable[[str], np.ndarray], roles: Sequence[str | None], wanted: _Wanted
 ) -> list[str]:
-    """Return the columns without unnamed ones that hold numbers of rows; an error for others without a name.
+    """Return the columns without unnamed row numbers; raise for any other column without a name.
 
-    A column of `features`, `exclude` or a role is not touched.
+    A column of `features`, `exclude` or a role is kept.
     """
     if wanted.features is not None:
         return names
@@ -280,7 +280,7 @@ def _without_row_labels(
 
 
 def _features(names: list[str], roles: Sequence[str | None], wanted: _Wanted) -> list[str]:
-    """Return the feature columns: the given ones, or all that have no other role."""
+    """Return the feature columns: the given columns, or all without another role."""
     given, exclude, taken = wanted.features, wanted.exclude, set(roles)
     if given is not None:
         if roles[1] in given:
@@ -297,12 +297,12 @@ def _features(names: list[str], roles: Sequence[str | None], wanted: _Wanted) ->
     known = [*features, *sorted(name for name in taken if name is not None)]
     kept = [known[k] for k in chosen_columns(known, None, patterns) if k < len(features)]
     if not kept:
-        raise InvalidInputError("no column is left to learn from: `exclude` names all of them")
+        raise InvalidInputError("no feature column is left: `exclude` names all columns")
     return kept
 
 
 def to_table(data: RankingData, kind: str = "pandas") -> Any:
-    """Return rows as a table with columns "qid", "y", "docid", the features (named, or f1, f2, ...), and "comment".
+    """Return rows as a table with columns "qid", "y", "docid", the features (named, or f1, f2, …), and "comment".
 
     Parameters
     ----------
@@ -351,17 +351,19 @@ def _as_columns(data: RankingData) -> dict[str, Any]:
 
 
 def write_table(data: RankingData, path: PathLike) -> None:
-    """Write a table file, atomically; its columns are those of `to_table`.
+    """Write a table file atomically, with the columns of `to_table`.
 
     Parameters
     ----------
     data : RankingData
     path : path
-        Ending in .parquet, .pq, .arrow, .feather, .csv or .tsv (the last two also in .gz, .xz or .zst).
+        With the suffix .parquet, .pq, .arrow, .feather, .csv or .tsv (the last two also with .gz, .xz or .zst).
     """
     kind = table_kind(path)
     if kind is None:
-        raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}", code="file-name")
+        raise InvalidInputError(
+            f"{path}: the file name of a table must end in one of {', '.join(KINDS)}", code="file-name"
+        )
     is_plain = kind in ("csv", "tsv") and find_spec("pyarrow") is None
     with open_output(path) as stream:
         if is_plain:
@@ -396,12 +398,14 @@ def _arrow() -> Any:
 
 
 def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
-    """Read a file as an Arrow table, or text as a `TextTable` without pyarrow; columns `texts` of text stay text.
+    """Read a file as an Arrow table, or text without pyarrow as a `TextTable`; the columns `texts` stay text.
 
-    In such a column "007" is not 7.
+    In such a column, "007" is not 7.
     """
     if kind is None:
-        raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}", code="file-name")
+        raise InvalidInputError(
+            f"{path}: the file name of a table must end in one of {', '.join(KINDS)}", code="file-name"
+        )
     name, is_text = os.fspath(path), kind in ("csv", "tsv")
     arrow: Any = None if is_text and find_spec("pyarrow") is None else _arrow()
     refused = () if arrow is None else (arrow.ArrowException,)
@@ -434,7 +438,7 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
 
 
 def _typed(source: Any, delimiter: str, decimal: str, texts: Iterable[str]) -> Any:
-    """Return the table of a text file; the columns that are not `texts` have the types of their cells."""
+    """Return the table of a text file; all columns but `texts` have the types of their cells."""
     from pyarrow import ArrowInvalid, csv, string
 
     convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, string()), decimal_point=decimal)
@@ -452,8 +456,8 @@ def _typed(source: Any, delimiter: str, decimal: str, texts: Iterable[str]) -> A
 def _in_own_memory(text: bytes) -> Any:
     """Return a text as a buffer in Arrow's own memory.
 
-    Arrow's threads may be the last to release a buffer. Releasing a Python object requires the interpreter, and aborts
-    the process during shutdown.
+    Arrow's threads may release a buffer last. Releasing a Python object requires the interpreter, and aborts the
+    process during shutdown.
     """
     buffer = _arrow().allocate_buffer(len(text))
     np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(text, dtype=np.uint8)
@@ -539,7 +543,7 @@ def _codes(
 
 
 def _queries(values: np.ndarray, name: str, are_texts: bool) -> Any:
-    """Return the query ids; those of a text file are whole numbers if all can be, as in LETOR text."""
+    """Return the query ids; ids of a text file become whole numbers if all can, as in LETOR text."""
     if values.dtype.kind != "O":
         return values
     ids = values.tolist()

@@ -1,4 +1,4 @@
-"""Tables of text without pyarrow: cells mean what they mean in Arrow's reader, and are written as by its writer."""
+"""Tables of text without pyarrow, with the cell types and the output format of Arrow's reader and writer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of text: the names of its columns, and the arrays (num_rows,) that Arrow's columns become."""
+    """A table of text: the names of its columns, and the columns as arrays (num_rows,)."""
 
     column_names: list[str]
     columns: list[np.ndarray]
@@ -47,10 +47,10 @@ class TextTable:
 
 
 def read_text_table(text: bytes, delimiter: str, decimal: str, texts: Collection[str], name: str = "") -> TextTable:
-    r"""Return the table of a delimited text; the columns `texts` stay text. DataFileError: rows of another length.
+    r"""Return the table of a delimited text; the columns `texts` stay text. Raises DataFileError for rows of another
+    length.
 
-    A column is empty, or has the first type that suits all its cells with a value: whole number, truth value, number,
-    text.
+    A column has the first type that suits all its cells with a value: whole number, truth value, number or text.
 
     >>> table = read_text_table(b"id,y,when,score\n007,1,12:30,.5\n8,,NA,1e3\n", ",", ".", ["id"])
     >>> [table[name].tolist() for name in table.column_names]
@@ -76,7 +76,7 @@ def _texts(cells: Sequence[object]) -> np.ndarray:
 
 
 def _typed(cells: Sequence[str], decimal: str) -> np.ndarray:
-    """Return the cells of a column as an array; without a value they are nan, or None in a column of truth values."""
+    """Return the cells of a column as an array; an empty cell is nan, or None in a column of truth values."""
     given = [cell for cell in cells if cell not in _NO_VALUE]
     if not given:
         return _texts([None] * len(cells))
@@ -118,17 +118,17 @@ def text_of(columns: Mapping[str, Sequence[object]], delimiter: str) -> bytes:
 
 
 def _listed(values: Sequence[object]) -> Sequence[object]:
-    """Return the values as Python's; the text of one is the shortest that is read as the same number of its type."""
+    """Return the values as Python values, each number with the shortest text that reads back as the same number."""
     if not isinstance(values, np.ndarray):
         return values
     return (values.astype("U32").astype(np.float64) if values.dtype == np.float32 else values).tolist()
 
 
 def check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_lines: int, name: str) -> None:
-    """Refuse a cell that contains later lines because its quotation mark was never closed.
+    """Reject a cell that contains later lines because its quotation mark was never closed.
 
-    A cell may have several lines, except an id or a cell of a .tsv file that `holds_rows`. The last cell of all may
-    have several lines only if the file ends with a quotation mark (`closed`). The file has `n_lines` lines.
+    A cell may have several lines, except an id or a cell of a .tsv file that `holds_rows`. The last cell of the file
+    may have several lines only if the file ends with a quotation mark (`closed`). The file has `n_lines` lines.
     """
     before = np.zeros(table.num_rows, dtype=np.int64)  # line ends within the cells of each row
     torn: list[int] = []
@@ -160,7 +160,7 @@ def check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_lines
 def holds_rows(cell: str, place: int, n_columns: int, delimiter: str = "\t") -> bool:
     r"""Return whether the lines of a cell in column `place` (from 0) look like rows of the table.
 
-    They do if the number of delimiters completes a row in the first line, starts one in the last, and is whole between.
+    The first line must complete a row, the last line must start a row, and the lines between must be whole rows.
 
     >>> holds_rows("two\tx\n1\tthree", 1, 3), holds_rows("two\tx\tlines\nof text", 1, 3)
     (True, False)

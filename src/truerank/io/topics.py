@@ -20,7 +20,7 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 
 def topic_id(text: str) -> str:
-    """Return the id of a text: the same in all files, so that runs and qrels of other folders still agree.
+    """Return the id of a text, equal in all files, so that runs and qrels of different folders agree.
 
     >>> topic_id("red shoes")
     'tea9addb87ec054ac'
@@ -29,10 +29,10 @@ def topic_id(text: str) -> str:
 
 
 def topic_texts(topics: list[str], name: str) -> tuple[np.ndarray, dict[str, str]]:
-    """Return the topics (m,) of a TREC file, with the text in place of ids made of it, and the texts of other ids.
+    """Return the topics (m,) of a TREC file with their texts in place of generated ids, and the texts of other ids.
 
-    They are read from `topics.tsv` in the folder of the file `name`. An id is replaced only by the text that it was
-    made of, so other tools' files of this name have no effect on ids.
+    The file `topics.tsv` in the folder of the file `name` has the texts. An id is replaced only by the text that
+    generates it, so that a file of this name by another tool changes no ids.
     """
     path = Path(name).parent / TOPICS
     if not os.path.isfile(name) or not path.is_file():
@@ -45,9 +45,9 @@ def topic_texts(topics: list[str], name: str) -> tuple[np.ndarray, dict[str, str
 
 
 def write_topics(target: object, query_ids: Iterable[str], texts: Mapping[str, str], who: str) -> dict[str, str]:
-    """Return the word of each query id in a TREC file; write the texts of ids to `topics.tsv` in its folder.
+    """Return the word of each query id in a TREC file, and write the texts of ids to `topics.tsv` in its folder.
 
-    InvalidInputError: a text without a folder for `topics.tsv`, and other texts of the same ids there.
+    Raises InvalidInputError for a text without a folder for `topics.tsv`, and if ids have other texts in that file.
     """
     words = {query: query if is_word(query) and not _MADE.fullmatch(query) else topic_id(query) for query in query_ids}
     lines = {word: texts.get(query, query) for query, word in words.items() if word != query or query in texts}
@@ -57,8 +57,8 @@ def write_topics(target: object, query_ids: Iterable[str], texts: Mapping[str, s
         if not (needed := [query for query, word in words.items() if word != query]):
             return words
         raise InvalidInputError(
-            f"{who}: query {needed[0]!r:.80} is not one word, and TREC text needs words. Write to a file, so that "
-            f"{TOPICS} in its folder has the texts, or to a table (.csv, .parquet, .jsonl)"
+            f"{who}: query {needed[0]!r:.80} is not one word, as TREC text requires. Write to a file, so that {TOPICS} "
+            f"in its folder has the texts, or to a table (.csv, .parquet, .jsonl)"
         )
     path = Path(target).parent / TOPICS
     known = _read(path) if path.is_file() else {}
@@ -75,7 +75,7 @@ def write_topics(target: object, query_ids: Iterable[str], texts: Mapping[str, s
 
 
 def carry_topics(source: str, folder: Path) -> None:
-    """Copy the texts of ids that were made of them from the folder of a file to another, where they are lacking."""
+    """Copy the texts of generated ids from the folder of a file to another folder that lacks them."""
     path = Path(source).parent / TOPICS
     texts = {one: text for one, text in (_read(path) if path.is_file() else {}).items() if _is_of(one, text)}
     if texts and path.parent.resolve() != folder.resolve():

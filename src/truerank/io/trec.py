@@ -49,7 +49,7 @@ class _Lists(RowsByQuery):
 
     @property
     def ids(self) -> DocumentIds:
-        """Document ids as bytes."""
+        """The document ids as bytes."""
         if not isinstance(self._ids, DocumentIds):
             self._ids = DocumentIds.of(self._ids)
         return self._ids
@@ -71,8 +71,8 @@ class Run(_Lists):
     `query_ids` (m,) are the topics in order of first appearance, always strings: "051" is not "51". Rows of topic i are
     `offsets[i]:offsets[i + 1]`, in the order of the file, of `scores` (n,) and of the documents: `doc_ids`, a
     StringDType array, or the same `ids` as bytes. `tag` is the name of the run, "" if rows have different names.
-    `contradicts_ranks` is True if in most topics of the first 5,000 lines of the file better ranks have lower scores,
-    or if the scores of lists are 1, 2, 3, … in the order of their documents.
+    `contradicts_ranks` is True if, in most topics of the first 5,000 lines, better ranks have lower scores, or if the
+    scores of lists are 1, 2, 3, … in row order.
     """
 
     __slots__ = ("contradicts_ranks", "scores", "tag")
@@ -94,7 +94,7 @@ class Run(_Lists):
         return self.by_topic(self.scores)
 
     def write(self, target: object, *, tag: str | None = None, depth: int | None = None) -> None:
-        """Write the run with `write_run`, by default under its own name."""
+        """Write the run with `write_run`, by default with its own name as tag."""
         name = self.tag if tag is None else tag
         write_run(self, target, tag=name, depth=depth)
 
@@ -137,16 +137,16 @@ def read_run(source: object, *, repeated: bool = False) -> Run:
 
     Documents are ordered by score, as in trec_eval; the rank column of TREC text is ignored. Lines that begin with `#`
     are skipped. Columns after the sixth are ignored with a warning. A table (CSV, TSV, Parquet, Arrow, JSON lines) has
-    columns such as `query_id`, `doc_id` and `score` or `rank`, and JSON the form of ranx or `{"query": …, "results":
-    […]}`; a list without scores is the ranking. Any text is a query id there; TREC text has ids in its place, which
-    `topics.tsv` in the same folder explains (`write_run`).
+    columns such as `query_id`, `doc_id` and `score` or `rank`. JSON has the form of ranx or `{"query": …, "results":
+    […]}`, where a list without scores is ranked. Query ids of tables and JSON may be any text. TREC text has generated
+    ids instead, which `topics.tsv` in the same folder explains (`write_run`).
 
     Parameters
     ----------
     source : path, "-", or open file
         Plain, gzip, xz or zstd.
     repeated : bool, default False
-        Keep documents of TREC text that are listed several times for a topic, for lists of chunks.
+        Whether to keep all entries of a document that TREC text lists several times for a topic, as in lists of chunks.
 
     Raises
     ------
@@ -184,13 +184,13 @@ def read_qrels(source: object, *, grades: object = None, aggregate: str | None =
     grades : dict of str to float, or str, optional
         The numbers of grades in words, as in `read_ratings`.
     aggregate : {"mean", "median", "majority", "first"}, optional
-        How several grades of a document become one. By default, grades that differ are an error.
+        Rule that combines several grades of a document. By default, differing grades are an error.
 
     Raises
     ------
     DataFileError
         On a row without exactly four columns, a grade that is not a finite number, or a document with two grades for a
-        topic. The message names the file and the line, and what a file looks like that has no judgements.
+        topic. The message names the file and the line, or the apparent format of a file without judgements.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def _other_qrels(source: object, grades: object, aggregate: str | None) -> Qrels
 
 
 def as_run(run: object, tag: str = "") -> Run:
-    """Return a `Run` from a run, a path, an open file, ranked lists, or what `as_lists` accepts (dict, frame, ranx).
+    """Return a `Run` from a run, a path, an open file, ranked lists, or an object that `as_lists` accepts.
 
     >>> as_run({"1": {"d1": 2.0, "d2": 0.5}}, "mine")
     Run('mine', 1 topics, 2 documents)
@@ -254,7 +254,7 @@ def as_qrels(qrels: object) -> Qrels:
 
 
 def run_name(path: str) -> str:
-    """Return the name of a run: its file's name without the endings of compressed files, runs and tables, `printable`.
+    """Return the name of a run: the `printable` name of its file without suffixes of compression, runs and tables.
 
     >>> run_name("runs/bm25.run.gz")
     'bm25'
@@ -271,21 +271,21 @@ def write_run(run: object, path: object, *, tag: str | None = None, depth: int |
     Parameters
     ----------
     run : Run, `{topic: {document: score}}`, or data frame
-        Scores are written so that they read back as the same float64.
+        Scores are written so that they are read back as the same float64.
     path : path, "-", or open file
         A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically. A path ending in .csv,
-        .tsv, .parquet, .arrow or .jsonl becomes a table, whose query ids may be any text. For TREC text, ids that are
-        not one word are replaced by ids made of them, and `topics.tsv` in the same folder has the texts; `read_run` and
+        .tsv, .parquet, .arrow or .jsonl becomes a table, whose query ids may be any text. In TREC text, ids that are
+        not one word are replaced by generated ids, and `topics.tsv` in the same folder has the texts; `read_run` and
         `read_qrels` apply it.
     tag : str, optional
-        Name of the run, by default its own, or "truerank".
+        Name of the run, by default the name of the Run, or "truerank".
     depth : int, optional
-        Keep the best `depth` documents of each topic.
+        Number of documents to keep of each topic, the best first.
 
     Raises
     ------
     InvalidInputError
-        On lengths that disagree, scores that are not finite, document ids or a tag that are not one word, or a document
+        On different lengths, scores that are not finite, document ids or a tag that are not one word, or a document
         that is listed twice for a topic.
 
     Examples
@@ -339,7 +339,7 @@ def write_qrels(qrels: object, path: object) -> None:
     ----------
     qrels : Qrels, `{topic: {document: grade}}`, or data frame
     path : path, "-", or open file
-        As in `write_run`: a table by its ending, else TREC text, with `topics.tsv` for the texts of queries.
+        As in `write_run`: a table by its suffix, else TREC text, with `topics.tsv` for the texts of queries.
 
     Raises
     ------
@@ -361,10 +361,10 @@ def write_qrels(qrels: object, path: object) -> None:
 
 
 def judge_run(qrels: object, run: object) -> tuple[Judgements, np.ndarray]:
-    """Join a run with qrels, including the judged documents that the run did not retrieve.
+    """Join a run with qrels, including judged documents that the run did not retrieve.
 
-    Topics are in the order of the qrels. A topic that the run lacks becomes a query without rows; the setting
-    `missing_topics` of a measure decides its value. Topics that the qrels lack are left out, as in trec_eval.
+    Topics are in the order of the qrels. A topic that the run lacks becomes a query without rows, whose value the
+    setting `missing_topics` of a measure decides. Topics that the qrels lack are left out, as in trec_eval.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ def judge_run(qrels: object, run: object) -> tuple[Judgements, np.ndarray]:
         Retrieved documents without a judgement have grade 0 and `judged` False. `tie_keys` are the document ids.
         `missing_grades` has the grades of the judged documents that were not retrieved.
     scores : float64 array (n,)
-        The run's scores in the same order.
+        Scores of the run in the same order.
 
     Examples
     --------
@@ -519,7 +519,7 @@ def _parse_lines(
 
 
 def _are_unique(ids: DocumentIds, offsets: np.ndarray, compiled: bool) -> bool:
-    """Return whether each topic has each document once."""
+    """Return whether each topic lists each document at most once."""
     if compiled:
         from truerank.io.trec_kernel import are_unique
 
@@ -531,7 +531,7 @@ def _are_unique(ids: DocumentIds, offsets: np.ndarray, compiled: bool) -> bool:
 def _without_repeats(
     ids: DocumentIds, values: np.ndarray, lines: np.ndarray, topics: dict[str, tuple[int, int]], is_run: bool, name: str
 ) -> list[int]:
-    """Return the rows that do not repeat a judgement of their topic; another document listed twice is an error."""
+    """Return the rows that do not repeat a judgement of their topic; raise if a document has two values."""
     texts, given, kept = ids.texts.tolist(), values.tolist(), []
     for topic, (start, stop) in topics.items():
         first: dict[str, int] = {}

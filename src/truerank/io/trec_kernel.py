@@ -1,6 +1,6 @@
 """Parse lines of runs and qrels, and compare document ids as bytes, by compiled code.
 
-The plain parser reads the forms that this one refuses.
+The Python parser reads lines that this parser rejects.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _ID_COLUMNS = ("id", *DOCUMENT, *QUERY)
 
 
 class Vectors(NamedTuple):
-    """Ids (n,) and values (n, p), float16, float32 or float64; the values of a file may be mapped into memory."""
+    """Ids (n,) and values (n, p) in float16, float32 or float64; the values of a file may be mapped into memory."""
 
     ids: DocumentIds
     values: np.ndarray
@@ -44,18 +44,18 @@ def read_vectors(source: Any, ids: Any = None, *, column: str | None = None) -> 
     Parameters
     ----------
     source : path, array-like (n, p), mapping of id to vector, or Vectors
-        A file ends in .npy, .safetensors, .parquet, .arrow or .feather.
+        A file has the suffix .npy, .safetensors, .parquet, .arrow or .feather.
     ids : path or sequence of str, optional
-        The id of each row: a text file with an id on each line, or a sequence. By default the file of the same name
-        with ".ids" or ".ids.txt" at its end, and for tables their column of ids.
+        The id of each row: a text file with an id on each line, or a sequence. By default, the file with ".ids" or
+        ".ids.txt" added to the name, and for tables their column of ids.
     column : str, optional
         The column of a table, or the array of a safetensors file; required if there are several.
 
     Raises
     ------
     DataFileError, InvalidInputError
-        Values that are not finite numbers in two dimensions, no ids, repeated ids, or another number of ids than rows.
-        Values of mapped files are checked when they are used.
+        Values that are not finite numbers in two dimensions, missing or repeated ids, or different numbers of ids and
+        rows. Values of mapped files are checked when they are used.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def read_vectors(source: Any, ids: Any = None, *, column: str | None = None) -> 
         values = _checked(source, name)
     if ids is None:
         raise InvalidInputError(
-            f"{name} has no ids of its rows; expected a file with an id on each line",
+            f"{name} has no ids for its rows; expected a file with an id on each line",
             argument="ids",
             remedies=[f"write them to {name}.ids, or name the file"],
         )
@@ -124,7 +124,7 @@ def _of_npy(name: str) -> np.ndarray:
 
 
 def _of_safetensors(name: str, column: str | None) -> np.ndarray:
-    """Map an array of a safetensors file: 8 bytes with the length of a JSON header, the header, the arrays."""
+    """Map an array of a safetensors file: 8 bytes with the length of a JSON header, the header, and the arrays."""
     size = os.path.getsize(name)
     with open(name, "rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
@@ -139,7 +139,7 @@ def _of_safetensors(name: str, column: str | None) -> np.ndarray:
                 raise ValueError(f"{chosen} is {one['dtype']}; expected {', '.join(_TYPES)}")
             kind, (start, stop), shape = np.dtype(_TYPES[one["dtype"]]), one["data_offsets"], tuple(one["shape"])
             if stop - start != kind.itemsize * shape[0] * shape[1] or 8 + length + stop > size or start < 0:
-                raise ValueError(f"{chosen} does not lie within the file")
+                raise ValueError(f"{chosen} extends beyond the file")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InvalidInputError | DataFileError):
                 raise
@@ -150,7 +150,7 @@ def _of_safetensors(name: str, column: str | None) -> np.ndarray:
 
 
 def _of_table(name: str, form: str, column: str | None) -> tuple[list[str] | None, np.ndarray]:
-    """Return the ids, if a column has them, and the values of a list column, float32."""
+    """Return the ids, or None without a column of ids, and the values of a list column, float32."""
     from pyarrow import compute, types
 
     from truerank.io.columnar import open_columnar
@@ -180,13 +180,13 @@ def _is_list(types: Any, kind: Any) -> bool:
 
 
 def _only(known: Any, wanted: str | None, name: str, what: str) -> str:
-    """Return the chosen one of several columns or arrays."""
+    """Return the chosen column or array."""
     if wanted is None and len(known) == 1:
         return str(next(iter(known)))
     if wanted in known:
         return str(wanted)
     found = ", ".join(map(str, list(known)[:12])) or "none"
-    raise InvalidInputError(f"{name}: expected one {what} of vectors, found {found}; name it", argument="column")
+    raise InvalidInputError(f"{name}: expected one {what} of vectors, found {found}. Name one", argument="column")
 
 
 def _ids(ids: Any, n: int, name: str) -> DocumentIds:
@@ -201,5 +201,7 @@ def _ids(ids: Any, n: int, name: str) -> DocumentIds:
     if "" in texts or len(set(texts)) < n:
         seen = {""}
         wrong = next(one for one in texts if one in seen or seen.add(one))  # type: ignore[func-returns-value]
-        raise InvalidInputError(f"{where}: id {wrong!r} is empty or occurs twice; each vector needs its own", code="id")
+        raise InvalidInputError(
+            f"{where}: id {wrong!r} is empty or occurs twice; each vector requires its own id", code="id"
+        )
     return DocumentIds.of(texts)

@@ -1,4 +1,4 @@
-"""Measures of rankings as values: `nDCG @ 10`, `AP(rel=2)`; all queries at once, ties and empty queries as chosen."""
+"""Measures of rankings as immutable values, such as `nDCG @ 10`, with explicit rules for ties and empty queries."""
 
 import lazy_loader
 

@@ -12,11 +12,12 @@ from truerank.measures.ranking import Ordered
 
 
 class AveragePrecision(Measure):
-    """The mean over all relevant documents of the precision at their ranks; a document that is not ranked adds 0.
+    """Average precision: the mean precision at the ranks of all relevant documents; an unranked document adds 0.
 
-    In `AP@k`, ranks beyond k add 0. `denominator="reachable"` then divides by min(R, k), as LightGBM, XGBoost and
-    CatBoost do; the default divides by R. `ties="end"` counts every tied document at the last rank of its group, as in
-    scikit-learn's `average_precision_score` and `label_ranking_average_precision_score`. The mean over queries is MAP.
+    In `AP@k`, ranks beyond k add 0. With a cutoff, `denominator="reachable"` divides by min(R, k), as LightGBM, XGBoost
+    and CatBoost do. The default divides by R. `ties="end"` counts every tied document
+    at the last rank of its group, as in scikit-learn's `average_precision_score` and
+    `label_ranking_average_precision_score`. The mean of AP over queries is MAP.
     """
 
     NAME = "AP"
@@ -49,7 +50,7 @@ class AveragePrecision(Measure):
 class GeometricMAP(AveragePrecision):
     """The geometric mean of AP over queries, with values of at least 0.00001: trec_eval's gm_map.
 
-    It gives more weight to queries with a low AP (Robertson 2006).
+    The geometric mean gives more weight to queries with a low AP (Robertson 2006).
     """
 
     NAME = "GMAP"

@@ -78,29 +78,28 @@ class Measure:
     """Base class of all measures: settings, printing, and the rules for empty queries and missing topics.
 
     Calling a measure returns a variant (`AP(rel=2)`), and `measure @ k` sets the cutoff. Settings that are not given
-    come from `convention`, by default `ranklib`. Measures compare and hash by their settings; `repr` and
-    `parse_measure` are inverses.
+    come from `convention`, by default `ranklib`. Measures compare and hash by settings; `parse_measure` inverts `repr`.
 
     Parameters
     ----------
     rel : number
         Lowest relevant grade of binary measures, by default 1 (mslr: 2).
     cutoff : int
-        Number of ranks that count.
+        Number of ranks that count, from the first.
     ties : {"stable", "trec", "ascending", "average", "optimistic", "pessimistic", "end"}
-        Order among equal scores: row order; document id descending or ascending (row order without ids); expected value
-        over random orders; best or worst grade first; every tied document at the last rank of its group (AP only).
+        Order of documents with equal scores: row order; document id, descending or ascending (row order without ids);
+        expected value over random orders; best or worst grade first; every document at the last tied rank (AP only).
     compare : {"float64", "float32"}
         Precision of the comparison of scores. XGBoost, and trec_eval until version 9, use float32.
     empty : {"zero", "one", "skip"}
-        Value of a query without relevant documents. `skip` gives NaN and leaves the query out of means.
+        Value of a query without relevant documents. With `skip`, the value is NaN, and means leave the query out.
     missing_topics : {"zero", "skip"}
-        Value of a query that has judgements but no ranked document; it takes precedence over `empty`.
+        Value of a query that has judgements but no ranked document; this setting takes precedence over `empty`.
     judged_only : bool
         Whether to remove unjudged documents from the ranking first.
     grades : {"any", "truncated", "relevant", …}
-        How grades are read: as they are; truncated to whole numbers, as trec_eval does; with 0 for grades below 1, as
-        ranx does. The other values are limits; grades beyond them are an error.
+        Treatment of grades: as they are; truncated to whole numbers, as trec_eval does; 0 for grades below 1, as ranx
+        does. Any other value is a limit, and larger grades are an error.
     convention : str
         The tool whose rules apply to settings that are not given: see `truerank.measures.conventions`.
 
@@ -134,7 +133,9 @@ class Measure:
         for name, value in settings.items():
             if name not in self.OWN and name not in _COMMON:
                 known = ", ".join((*self.OWN, *_COMMON))
-                raise InvalidInputError(f"{self.NAME} has no setting {name!r}; it has {known}", code="unknown-setting")
+                raise InvalidInputError(
+                    f"{self.NAME} has no setting {name!r}; its settings are {known}", code="unknown-setting"
+                )
             if name in given:
                 raise InvalidInputError(f"{self.NAME}: {name} was given twice")
             given[name] = value
@@ -161,7 +162,7 @@ class Measure:
         return self(**{self.AT: cutoff})
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"measures are immutable; make another one: {self.NAME}({name}={value!r})")
+        raise AttributeError(f"measures are immutable; create another measure: {self.NAME}({name}={value!r})")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError("measures are immutable")
@@ -182,7 +183,7 @@ class Measure:
 
     @property
     def label(self) -> str:
-        """The measure with its convention: "nDCG@10 (ranklib)"."""
+        """The measure with its convention, such as "nDCG@10 (ranklib)"."""
         return f"{self.name} ({self.convention})"
 
     def _text(self, given: dict[str, Any]) -> str:
@@ -193,7 +194,7 @@ class Measure:
         return f"{text}@{given[self.AT]}" if self.AT in given else text
 
     def setting(self, name: str) -> Any:
-        """Return a setting: as given, else the default of the measure, else of the convention, else None."""
+        """Return a setting: the given value, else the measure's default, else the convention's, else None."""
         if name in self._given:
             return self._given[name]
         if name in self.DEFAULTS:
@@ -201,31 +202,31 @@ class Measure:
         return convention_value(self._given.get("convention", DEFAULT_CONVENTION), self.NAME, name)
 
     def gives(self, name: str) -> bool:
-        """Return whether a setting was given, rather than left to the convention."""
+        """Return whether a setting was given and is not left to the convention."""
         return name in self._given
 
     @property
     def convention(self) -> str:
-        """Name of the convention for settings that are not given."""
+        """The convention of settings that are not given."""
         return self._given.get("convention", DEFAULT_CONVENTION)
 
     @property
     def cutoff(self) -> int | None:
-        """Number of ranks that count, None for all."""
+        """The number of ranks that count, or None for all ranks."""
         return self._given.get("cutoff")
 
     @property
     def rises_with_grades(self) -> bool:
-        """Whether the value never falls when two documents swap so that the better grade comes first."""
+        """Return whether the value never falls when two documents swap ranks so that the better grade comes first."""
         return True
 
     @property
     def rel(self) -> float:
-        """Lowest relevant grade."""
+        """The lowest grade that counts as relevant."""
         return self.setting("rel")
 
     def pinned(self, convention: str) -> Measure:
-        """Return the measure with this convention, unless it already has one."""
+        """Return the measure with this convention, unless it already has a convention."""
         return self if "convention" in self._given else self(convention=convention)
 
     def check(self) -> Measure:
@@ -236,7 +237,7 @@ class Measure:
                 raise InvalidInputError(f"{self!r} needs {name}, for example {example}", code="no-cutoff")
         if self.setting("ties") == "average" and not self.TIE_AVERAGE:
             raise InvalidInputError(
-                f"{self.NAME} has no closed form of its average over tied documents. Choose another rule, for example "
+                f"{self.NAME} has no closed form for the average over tied documents. Choose another rule, for example "
                 f"{self.NAME}(ties='stable')",
                 code="no-average",
             )
@@ -245,7 +246,7 @@ class Measure:
         return self
 
     def check_mean(self) -> Measure:
-        """Return the measure; raise if it is not a mean over queries, as tests and losses require."""
+        """Return the measure; raise if it is a geometric mean, which tests and losses cannot use."""
         if self.AGGREGATE == "geometric":
             raise InvalidInputError(
                 f"{self.name} is a geometric mean over queries, but a comparison tests differences of means",
@@ -268,9 +269,9 @@ class Measure:
     def tie_averaged(self) -> Measure:
         """Return the measure with a tie rule that does not depend on the order of the rows.
 
-        Early stopping and tuning use it. The rule is the average over all orders of tied documents if it has a closed
-        form, else the lowest grades first (`ties="pessimistic"`). A rule that was given (`AP(ties="stable")`), and a
-        rule of the convention that does not depend on the order of the rows, are kept.
+        Early stopping and tuning use the returned measure. The rule is the average over all orders of tied documents if
+        the measure has a closed form for it, else the lowest grades first (`ties="pessimistic"`). A given rule
+        (`AP(ties="stable")`), or a rule of the convention that ignores the order of the rows, is kept.
 
         >>> from truerank.measures import AP, ERR
         >>> AP.tie_averaged(), ERR.tie_averaged(), AP(ties="stable").tie_averaged()
@@ -283,9 +284,9 @@ class Measure:
     def per_query(self, judgements: Judgements, scores: ArrayLike) -> np.ndarray:
         """Return the value of every query, float64 (m,), for scores (n,); or (k, m) for k rankings (k, n).
 
-        Scores are in the row order of the judgements; higher is better. A value is NaN only if a query is skipped
-        (`empty="skip"`, `missing_topics="skip"`). Sorts the documents of each query once. Several measures share the
-        sort through `values` and a `Ranking`.
+        Scores are in the row order of the judgements, and higher scores rank first. A value is NaN only if a query is
+        skipped (`empty="skip"`, `missing_topics="skip"`). The documents of each query are sorted once. To share the
+        sort among measures, use `values` with one `Ranking`.
         """
         scores = np.asarray(scores)
         if scores.ndim == 2 and scores.size > _BLOCK and len(scores) > 1:
@@ -320,13 +321,13 @@ class Measure:
         return values[0] if ranking.single else values
 
     def mean(self, judgements: Judgements, scores: ArrayLike, query_weight: np.ndarray | None = None) -> float:
-        """Return the mean over queries that are not skipped, weighted by `query_weight` (m,); 0 without any."""
+        """Return the mean over queries that are not skipped, weighted by `query_weight` (m,); 0 if no query remains."""
         return self.aggregate(self.per_query(judgements, scores), query_weight)
 
     def aggregate(self, values: np.ndarray, query_weight: np.ndarray | None = None) -> float:
-        """Return the mean of the values (m,) that are not NaN, weighted by `query_weight` (m,).
+        """Return the mean of the values (m,) without NaN, weighted by `query_weight` (m,).
 
-        Counts (`NumRet`, `NumQ`, …) are added up; GMAP is a geometric mean.
+        Counts (`NumRet`, `NumQ`, …) are summed, and GMAP is a geometric mean.
         """
         if self.AGGREGATE == "sum":
             return float(np.nansum(values if query_weight is None else values * query_weight))
@@ -336,10 +337,10 @@ class Measure:
         return mean_of(values, query_weight)
 
     def swap_deltas(self, grades: ArrayLike, scores: ArrayLike) -> np.ndarray:
-        """Return the change of the measure when two documents of one query, of grades and scores (n,), swap: (n, n).
+        """Return the change (n, n) of the measure for each swap of two documents of one query.
 
         Entry (i, j) is the value after documents i and j have swapped ranks, minus the value before. Ties are broken
-        before the swap. This default costs O(n³ log n), and is the reference in tests of closed forms.
+        before the swap. This default costs O(n³ log n), and tests compare closed forms with it.
         """
         grades = np.asarray(grades, dtype=np.float64)
         n = len(grades)
@@ -360,7 +361,7 @@ class Measure:
         return deltas
 
     def rank_form(self, judgements: Judgements) -> RankForm | None:
-        """Return the measure as a function of the ranks of contributing documents; None if it has no such form."""
+        """Return the measure as a function of the ranks of contributing documents, or None if it has no such form."""
         return None
 
     def form_of(self, judgements: Judgements) -> RankForm | None:
@@ -371,11 +372,11 @@ class Measure:
         return judgements.cache[key]
 
     def limits(self, judgements: Judgements) -> np.ndarray | None:
-        """Return the number of ranks that count in each query (m,), None for all."""
+        """Return the number of ranks that count in each query (m,), or None for all ranks."""
         return None if self.cutoff is None else np.full(judgements.n_queries, self.cutoff)
 
     def count_empty(self, judgements: Judgements) -> int:
-        """Return the number of queries in which the measure is undefined without relevant documents."""
+        """Return the number of queries without relevant documents, in which the measure is undefined."""
         judgements = as_read(judgements, self.setting("grades")) or judgements
         form = self.form_of(judgements)
         if form is not None:
@@ -396,12 +397,12 @@ _BLOCK = 200_000  # number of scores that are ranked at a time and stay in the p
 
 
 def log_values(values: np.ndarray) -> np.ndarray:
-    """Return the logarithm of each value (m,), at least log(0.00001); a geometric mean is their mean."""
+    """Return the logarithm of each value (m,), at least log(0.00001), for the geometric mean."""
     return np.log(np.maximum(values, 1e-5))
 
 
 def mean_of(values: np.ndarray, query_weight: np.ndarray | None = None) -> float:
-    """Return the mean of the values (m,) that are not NaN, weighted if weights (m,) are given; 0 without values."""
+    """Return the mean of the values (m,) without NaN, weighted by `weights` (m,) if given; 0 without values."""
     keep = ~np.isnan(values)
     if query_weight is None:
         return float(values[keep].sum() / keep.sum()) if keep.any() else 0.0

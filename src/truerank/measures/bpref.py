@@ -11,10 +11,10 @@ from truerank.measures.ranking import Ordered
 
 
 class BinaryPreference(Measure):
-    """Bpref: the mean over R relevant documents of 1 - min(n, R) / min(R, N), as in trec_eval.
+    """The mean over R relevant documents of 1 - min(n, R) / min(R, N), as trec_eval computes bpref.
 
-    n judged non-relevant documents are ranked above the document, and N documents were judged non-relevant, retrieved
-    or not (Buckley and Voorhees 2004). A document that is not ranked adds 0. Negative grades mean unjudged.
+    Above a relevant document rank n documents that were judged non-relevant, of N in the qrels (Buckley and Voorhees
+    2004). A relevant document that is not ranked adds 0. A negative grade marks an unjudged document.
     """
 
     NAME = "Bpref"

@@ -1,10 +1,10 @@
-"""The settings that a measure's name does not give, as each well-known tool chooses them.
+"""The settings that the name of a measure leaves open, with the choices of each well-known tool.
 
-A row of CONVENTIONS has the settings of all measures and, under the name of a measure, those of that measure alone. A
-setting that is given with the measure (`nDCG(gain='linear')@10`) takes precedence. docs/conventions.md has them as a
-table. `trec` is NIST's trec_eval 10.0 (2026); `trec9` is version 9, which pytrec_eval and ir_measures run. A convention
-has the values of its program on every input that the program accepts, or it refuses the input: see `grades` below.
-`python -m benchmarks bench_conventions` compares all of them.
+A row of CONVENTIONS has the settings of all measures and, under the name of a measure, its own settings. A setting of
+the measure itself (`nDCG(gain='linear')@10`) takes precedence; docs/conventions.md has a table. `trec` is NIST's
+trec_eval 10.0 (2026). `trec9` is version 9, as pytrec_eval and ir_measures run it. A convention has the values of its
+program for every input that the program accepts, or rejects the input: see `grades` below. `python -m benchmarks
+bench_conventions` compares all conventions with their programs.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ GRADES: dict[str, str] = {
     "any": "",
     "truncated": "",
     "relevant": "",
-    "at most 2": "LETOR's scripts give no gain to grades above 2 (mslr: above 4)",
-    "at most 4": "MSLR's script gives no gain to grades above 4",
+    "at most 2": "LETOR's scripts define no gain for grades above 2 (mslr: above 4)",
+    "at most 4": "MSLR's script defines no gain for grades above 4",
     "not negative": "its program gives negative grades negative gains",
     "none": "its program has another measure of this name",
 }
@@ -87,7 +87,7 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 
 
 def titled(convention: str) -> str:
-    """Return the name of a convention for captions, with the version of trec_eval.
+    """Return the name of a convention for captions, with the version of trec_eval if it has one.
 
     >>> titled("trec"), titled("ranklib")
     ('trec (trec_eval 10)', 'ranklib')
@@ -96,7 +96,7 @@ def titled(convention: str) -> str:
 
 
 def convention_value(convention: str, measure: str, setting: str) -> Any:
-    """Return the value of a setting of a measure under a convention, None if it has none."""
+    """Return the value of a setting of a measure under a convention, or None if the convention does not set it."""
     row = CONVENTIONS[convention]
     for table in (row.get(measure, {}), row, _BASE):
         if setting in table:

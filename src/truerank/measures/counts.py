@@ -1,4 +1,4 @@
-"""Counts of documents and queries, which reports add up over queries."""
+"""Counts of documents and queries, which reports sum over queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from truerank.measures.ranking import Ordered
 
 
 class _Counted(Measure):
-    """A count by query that reports add up over queries; no query is empty."""
+    """A count for each query, summed over queries in reports; no query is empty."""
 
     AGGREGATE = "sum"
     TIE_AVERAGE = True
@@ -26,7 +26,7 @@ class _Counted(Measure):
 
 
 class RelevantRetrievedCount(_Counted):
-    """Relevant documents among the ranked ones, or among the first k: trec_eval's num_rel_ret, ranx's hits."""
+    """The number of relevant documents among the first k ranks or all: trec_eval's num_rel_ret, ranx's hits."""
 
     NAME = "NumRelRet"
     OWN = ("rel", "cutoff")
@@ -37,12 +37,12 @@ class RelevantRetrievedCount(_Counted):
         return RankForm(SUM, self._hits(judgements), ones, np.ones(m), never, limits=self.limits(judgements))
 
     def _hits(self, judgements: Judgements) -> Hits:
-        """Return the documents to count if they are ranked."""
+        """Return the documents that count if they are ranked."""
         return hits_of(judgements, self.rel)
 
 
 class RetrievedCount(RelevantRetrievedCount):
-    """Ranked documents: trec_eval's num_ret. `NumRet(rel=1)` counts only relevant ones, as in ir_measures."""
+    """The number of ranked documents: trec_eval's num_ret. As in ir_measures, `NumRet(rel=1)` counts relevant ones."""
 
     NAME = "NumRet"
 
@@ -53,7 +53,7 @@ class RetrievedCount(RelevantRetrievedCount):
 
 
 class RelevantCount(_Counted):
-    """Relevant documents, retrieved or not: trec_eval's num_rel."""
+    """The number of relevant documents, retrieved or not: trec_eval's num_rel."""
 
     NAME = "NumRel"
     OWN = ("rel",)
@@ -63,7 +63,7 @@ class RelevantCount(_Counted):
 
 
 class QueryCount(_Counted):
-    """1 for each query: trec_eval's num_q."""
+    """The number of queries, 1 for each: trec_eval's num_q."""
 
     NAME = "NumQ"
 

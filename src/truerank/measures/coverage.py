@@ -1,9 +1,9 @@
-"""Choose the topics of a mean if runs and qrels have different ones: one rule for all commands and functions.
+"""Choose the topics of a mean if runs and qrels have different topics.
 
-* Runs with the same topics: the topics that the runs and the qrels have.
+* Runs with equal topics: the topics that both the runs and the qrels have.
 * Runs with different topics: the caller chooses `"common"`, the topics of all runs, or `"all"`, the topics of the
   qrels, where a missing topic counts 0 (trec_eval -c).
-* A single run: its topics, or `"all"`.
+* A single run: the topics of the run, or `"all"`.
 
 The setting `missing_topics` of a measure takes precedence.
 """
@@ -28,9 +28,9 @@ _SHOWN = 5  # number of runs in messages
 
 @dataclass(frozen=True)
 class Coverage:
-    """Number of topics of the qrels, of each run (those that the qrels have), and of the means (`used`).
+    """The number of topics of the qrels, of each run (judged topics only), and of the means (`used`).
 
-    `topics` is the choice, "common" or "all"; None if the runs have the same topics.
+    `topics` is the choice, "common" or "all", or None if the runs have equal topics.
     """
 
     topics: str | None
@@ -47,8 +47,8 @@ class Coverage:
             return whole
         text = f"means over {self.used} of the {counted(self.qrels, 'topic')} of the qrels"
         if self.topics == "common":
-            return f"{text}, those that all runs have ({_counts(self.runs)})"
-        return f"{text}, those of the run{'s' if len(self.runs) > 1 else ''}"
+            return f"{text} that all runs have ({_counts(self.runs)})"
+        return f"{text} in the run{'s' if len(self.runs) > 1 else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts for JSON."""
@@ -61,8 +61,9 @@ def settle_topics(
     """Return judgements and scores over the topics of a comparison, and the coverage.
 
     `judged` is from `judge_run`, by name of run, all over the topics of the qrels; a topic that a run lacks has no
-    rows. Unless `topics` is "all", the result has only topics that all runs have. InvalidInputError: the runs have
-    different topics and `topics` is None, or no topic is common to all runs.
+    rows. => `judged` has the results of `judge_run` by name, over all topics of the qrels; a topic without documents
+    has no rows. Unless `topics` is "all", the result has only topics that all runs have. Raise InvalidInputError if the
+    runs have different topics and `topics` is None, or if no topic is common to all runs.
     """
     kept, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics)
     if kept.all():
@@ -77,7 +78,7 @@ def settle_topics(
 def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -> tuple[np.ndarray, Coverage]:
     """Return the topics (m,) of a comparison and its coverage, from the topics (m,) that each run has.
 
-    Errors are those of `settle_topics`.
+    The errors are the errors of `settle_topics`.
     """
     check_topics(topics)
     runs = {name: int(own.sum()) for name, own in there.items()}
@@ -92,7 +93,7 @@ def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -
             argument="topics",
             remedies=[
                 Remedy(f"for the topics that all runs have ({n_common})", topics="common"),
-                Remedy(f"for those of the qrels ({n_all}), where a topic that a run lacks counts 0", topics="all"),
+                Remedy(f"for all topics of the qrels ({n_all}), where a topic that a run lacks counts 0", topics="all"),
             ],
             code="different-topics",
         )
@@ -115,15 +116,15 @@ def check_topics(topics: str | None) -> None:
 
 
 def over_topics(measures: Mapping[str, Measure], topics: str | None = None) -> dict[str, Measure]:
-    """Return the measures with the rule for topics that a run lacks: they count 0 with "all", else they are left out.
+    """Return the measures with a rule for topics that a run lacks: count 0 with "all", else leave the topic out.
 
-    InvalidInputError: "all" with a measure that is better when lower, because a missing topic would count as perfect.
+    Raise InvalidInputError for "all" with a measure that is better when lower, where 0 is perfect.
     """
     missing = "zero" if topics == "all" else "skip"
     errors = [name for name, own in measures.items() if not (own.higher_is_better or own.gives("missing_topics"))]
     if topics == "all" and errors:
         raise InvalidInputError(
-            f"{errors[0]} is better when it is lower, so that a missing topic with the value 0 would be the best one",
+            f"{errors[0]} is better when it is lower, so that a missing topic with the value 0 would be perfect",
             argument="topics",
             value=topics,
             remedies=[Remedy(topics="common"), "choose another measure"],

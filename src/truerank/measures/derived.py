@@ -1,4 +1,4 @@
-"""Values that measures derive from the judgements alone, computed once and cached with them."""
+"""Values that measures derive from the judgements alone, cached with the judgements."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Value = TypeVar("_Value")
 
 
 def kept(function: Callable[[Judgements, *_Key], _Value]) -> Callable[[Judgements, *_Key], _Value]:
-    """Decorate a function of judgements and hashable values: the judgements keep its results."""
+    """Decorate a function of judgements and hashable values so that its results are cached with the judgements."""
 
     @wraps(function)
     def known(judgements: Judgements, *key: *_Key) -> _Value:
@@ -52,9 +52,9 @@ def kept(function: Callable[[Judgements, *_Key], _Value]) -> Callable[[Judgement
 class Hits:
     """The documents that can contribute to a measure, for example the relevant ones.
 
-    `mask` (n,) marks them among the rows. In query order (h,): the `query` of each, its `ordinal` 1, 2, … in the query,
-    and the `first_row` of the query. `queries` are those with such documents, `starts` where they begin in arrays (h,).
-    `ranked` and `total` (m,) count them among the rows, and with those not retrieved.
+    `mask` (n,) marks them among the rows. For each hit, in query order (h,): its `query`, its `ordinal` 1, 2, … in the
+    query, and the `first_row` of the query. `queries` are the queries with hits, and `starts` their first places in
+    arrays (h,). `ranked` (m,) counts the hits among the rows, `total` (m,) also unretrieved documents.
     """
 
     __slots__ = ("first_row", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")
@@ -71,7 +71,7 @@ class Hits:
         self.first_row = offsets[self.query]
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        """Return sums by query (k, m) of values (k, h), added one after another."""
+        """Return sums by query (k, m) of values (k, h), added in order."""
         k, m = len(values), len(self.ranked)
         query = self.query if k == 1 else (self.query + m * np.arange(k)[:, None]).ravel()
         return np.bincount(query, weights=values.ravel(), minlength=k * m).reshape(k, m)
@@ -115,8 +115,8 @@ class Blocks:
     def argsort(self, values: np.ndarray, *, stable: bool = False) -> np.ndarray:
         """Return rows (k, n) in ascending order of values (k, n + 1) within each query.
 
-        The last column of the values must be inf, which pads short queries. `stable` keeps the row order among ties; it
-        is required if other values are inf.
+        The last column of the values must be inf, the padding of short queries. `stable` keeps the row order of ties,
+        and is required if other values are inf.
         """
         k, n = values.shape[0], self._n
         kind: Literal["stable"] | None = "stable" if stable else None
@@ -138,11 +138,11 @@ class Blocks:
 
 
 class _Block:
-    """Queries that are sorted as the rows of one matrix.
+    """A block of queries that are sorted as the rows of one matrix.
 
     `index` (q, length) are rows of the data, n is the padding; `first` (q,) is the first row of each query. `target`
-    (r,) are the rows in the order of the matrix, `full` (r,) their flat places in the matrix (None without padding).
-    `whole` is True if the block is all rows in their order.
+    (r,) has the rows in the order of the matrix, and `full` (r,) their flat places (None without padding). `whole` is
+    True if the block holds all rows in their order.
     """
 
     __slots__ = ("first", "full", "index", "shape", "target", "whole")
@@ -164,7 +164,7 @@ class _Block:
 
 
 def read_grades(grades: np.ndarray, rule: str) -> np.ndarray:
-    """Return grades (n,) as a program reads them, or raise; the errors are those of `as_read`."""
+    """Return grades (n,) as a program reads them; the errors are the errors of `as_read`."""
     changed, reason = _CHANGES[rule](grades), GRADES[rule]
     if reason and not np.array_equal(changed, grades):
         raise InvalidInputError(
@@ -177,9 +177,9 @@ def read_grades(grades: np.ndarray, rule: str) -> np.ndarray:
 
 @kept
 def as_read(judgements: Judgements, rule: str) -> Judgements | None:
-    """Return the judgements with the grades that a program reads (`grades` of measures); None if they are the same.
+    """Return the judgements with the grades that a program reads (`grades` of measures), or None if no grade changes.
 
-    InvalidInputError: a grade that the program evaluates in a way that has no counterpart here.
+    Raise InvalidInputError for a grade that the program treats in a way that has no counterpart here.
     """
     if rule == "any":
         return None
@@ -202,7 +202,7 @@ def blocks_of(judgements: Judgements) -> Blocks:
 
 @kept
 def hits_of(judgements: Judgements, rel: float) -> Hits:
-    """Return the documents of grade `rel` and above."""
+    """Return the documents with a grade of at least `rel`."""
     mask, missing = judgements.grades >= rel, missing_count(judgements, rel)
     known: list[Hits] = judgements.cache.setdefault("all hits", [])
     for one in known:  # two levels without a grade between them share one object, and its ranks
@@ -214,7 +214,7 @@ def hits_of(judgements: Judgements, rel: float) -> Hits:
 
 @kept
 def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
-    """Return the order among ties under a rule; None means row order."""
+    """Return the order of tied documents under a rule, or None for row order."""
     if ties == "stable":
         return None
     n = judgements.n_rows
@@ -247,7 +247,7 @@ def query_of_row(judgements: Judgements) -> np.ndarray:
 
 @kept
 def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positive grades of all judged documents, descending within each query, and offsets (m + 1,)."""
+    """Return the positive grades of all judged documents, descending in each query, and offsets (m + 1,)."""
     positive = np.flatnonzero(judgements.grades > 0)
     grades, sizes = judgements.grades[positive], np.diff(np.searchsorted(positive, judgements.offsets))
     if judgements.missing_grades is not None and judgements.missing_offsets is not None:
@@ -261,7 +261,7 @@ def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_grade(judgements: Judgements) -> np.ndarray:
-    """Return the largest grade of each query (m,), 0 without positive grades."""
+    """Return the largest grade of each query (m,), or 0 without positive grades."""
     grades, offsets = ideal_grades(judgements)
     result = np.zeros(judgements.n_queries)
     full = offsets[1:] > offsets[:-1]
@@ -276,7 +276,7 @@ def segment_range(sizes: np.ndarray) -> np.ndarray:
 
 
 def missing_count(judgements: Judgements, rel: float) -> np.ndarray:
-    """Return the number of judged documents (m,) of grade `rel` and above that are not among the rows."""
+    """Return the number of judged documents (m,) with a grade of at least `rel` that are not among the rows."""
     if judgements.missing_grades is None or judgements.missing_offsets is None:
         return np.zeros(judgements.n_queries, dtype=np.int64)
     return np.diff(np.searchsorted(np.flatnonzero(judgements.missing_grades >= rel), judgements.missing_offsets))

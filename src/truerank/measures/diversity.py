@@ -30,14 +30,14 @@ _NAME = re.compile(rf"({'|'.join(_DISCOUNTS)})@([1-9]\d*)")
 
 @dataclass(repr=False, eq=False)
 class TopicValues(Result):
-    """Values (m,) by measure, which `Experiment.of_values` compares with those of other systems."""
+    """Values (m,) by measure, which `Experiment.of_values` compares with the values of other systems."""
 
     query_ids: list[str]
     per_query: dict[str, np.ndarray] = field(repr=False)
 
     @property
     def means(self) -> dict[str, float]:
-        """Mean over the topics, by measure."""
+        """The mean over the topics, by measure."""
         return {name: float(values.mean()) for name, values in self.per_query.items()}
 
     @property
@@ -72,7 +72,7 @@ def diversity(
     subtopics: Mapping[Any, Mapping[Any, Collection[Any]]] | PathLike, run: object,
     measures: str | Sequence[str] = "alpha_nDCG@10 ERR_IA@10", *, alpha: float = 0.5,
 ) -> Diversity:  # fmt: skip
-    """Measure a run by how many subtopics its first documents cover, and how little they repeat them.
+    """Measure how many subtopics the first documents of a run cover, and how little the documents repeat subtopics.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ def diversity(
         The subtopics for which a document is relevant. Lines of a file are `topic subtopic document grade`, and a
         document with a grade above 0 is relevant.
     run : run
-        Ties in score are broken by document id, ascending, as ndeval does.
+        Documents with equal scores are sorted by document id, ascending, as in ndeval.
     measures : str or sequence of str
         alpha_nDCG@k, alpha_DCG@k, ERR_IA@k and nERR_IA@k.
     alpha : float in [0, 1], default 0.5
-        How little a subtopic is worth that an earlier document covered: its gain is (1 - alpha)^(earlier documents).
+        Penalty of repeated subtopics: the gain of a subtopic is (1 - alpha)^(number of earlier documents with it).
 
     Raises
     ------
@@ -93,10 +93,10 @@ def diversity(
     Notes
     -----
     The gain of a rank is the sum over the document's subtopics, divided by log2(rank + 1) for alpha-DCG and by the rank
-    for ERR-IA. alpha_DCG and ERR_IA divide by the value of a list whose documents have all subtopics; alpha_nDCG and
-    nERR_IA divide by the value of the best list, found greedily (the first of equally good documents by descending id).
-    A topic without a relevant document, and one that the run lacks, counts 0. Values equal those of ndeval, but for
-    alpha_DCG@1 and ERR_IA@1, which ndeval does not divide by the number of subtopics.
+    for ERR-IA. alpha_DCG and ERR_IA divide by the value of a list in which each document has all subtopics. alpha_nDCG
+    and nERR_IA divide by the value of the greedily best list, where ties go to the largest id. A topic without a
+    relevant document, or without a document in the run, counts 0. Values equal the values of ndeval except for
+    alpha_DCG@1 and ERR_IA@1, where ndeval omits the division by the number of subtopics.
 
     References
     ----------
@@ -145,7 +145,7 @@ def _value(kind: str, k: int, ranked: list[str], relevant: dict[str, set[str]], 
 
 
 def _gains(covered: list[set[str]], alpha: float) -> list[float]:
-    """Gains of documents with these subtopics, in ranked order."""
+    """Return the gains of documents with these subtopics, in ranked order."""
     seen, found = Counter[str](), list[float]()
     for own in covered:
         found.append(sum((1.0 - alpha) ** seen[one] for one in sorted(own)))
@@ -154,7 +154,7 @@ def _gains(covered: list[set[str]], alpha: float) -> list[float]:
 
 
 def _best(relevant: dict[str, set[str]], k: int, alpha: float) -> list[float]:
-    """Gains of the list that takes the document with the largest gain at each rank."""
+    """Return the gains of the list with the document of the largest gain at each rank."""
     left, seen, found = sorted(relevant, reverse=True), Counter[str](), list[float]()
     while left and len(found) < k:
         gains = [sum((1.0 - alpha) ** seen[one] for one in sorted(relevant[document])) for document in left]

@@ -28,12 +28,12 @@ from truerank.measures.ranking import Ranking
 
 
 class Evaluation(Result, dict[str, float]):
-    """Mean of each measure by name, with the data for reports.
+    """The mean of each measure by name, with the data for reports.
 
-    `measures` has the measures by name, `per_query` their values (m,), NaN for skipped queries, in the order of
-    `query_ids`. `empty` counts queries without a document of positive grade, `missing_topics` queries with judgements
-    but without a ranked document. `note` is printed after the means: that rows without `qid` were evaluated as one
-    query, how fractional grades were read, or "". `name` is the name of the system.
+    `measures` has the measures by name, and `per_query` their values (m,), in the order of `query_ids`, with NaN for
+    skipped queries. `empty` counts queries without a document of positive grade, and `missing_topics` counts judged
+    queries without a ranked document. `note` follows the printed means: rows without `qid` were evaluated as one query,
+    or how fractional grades were read. `name` is the name of the system.
     """
 
     KIND = "evaluation"
@@ -52,7 +52,7 @@ class Evaluation(Result, dict[str, float]):
 
     @property
     def scores(self) -> np.ndarray:
-        """The scores (n,), in the order of the judgements' rows."""
+        """The scores (n,), in the row order of the judgements."""
         return self._ranking.scores[0]
 
     def to_frame(self, *, per_query: bool = False) -> Any:
@@ -67,7 +67,7 @@ class Evaluation(Result, dict[str, float]):
 
     @property
     def summary(self) -> str:
-        """The mean of the first measure with its interval, and the topics that it is over where these are not all."""
+        """A sentence with the mean of the first measure, its interval and, unless all topics count, the topics."""
         name, forbids = next(iter(self)), [one for one in self.remarks if one.severity == FORBIDS]
         text = f"No verdict: {forbids[0].text}. " if forbids else ""
         text += f"{name} of {self.name}" if self.name else name
@@ -80,7 +80,7 @@ class Evaluation(Result, dict[str, float]):
         return f"{text}; {coverage}." if coverage is not None and self.missing_topics else f"{text}."
 
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """Return Student's 95 % interval of each mean; none for counts, equal values, and a single query."""
+        """Return Student's 95 % interval of each mean; None for counts, equal values and a single query."""
         of, found = resolve("truerank.significance.intervals:measure_interval"), {}
         for name, values in self.per_query.items():
             if values.size and not np.isnan(values).all():
@@ -90,7 +90,7 @@ class Evaluation(Result, dict[str, float]):
         return found
 
     def judged_shares(self) -> dict[str, float]:
-        """Return the mean share of judged documents up to the cutoff of each measure; {} if all are judged."""
+        """Return the mean share of judged documents up to the cutoff of each measure, or {} if all are judged."""
         if self.judgements.known.all():
             return {}
         shares = resolve("truerank.significance.unjudged:judged_shares")
@@ -98,7 +98,7 @@ class Evaluation(Result, dict[str, float]):
         return {name: mean_of(shares(measure, one)[""]) for name, measure in self.measures.items()}
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
-        """Return what `truerank evaluate` prints as JSON, with the values of each query on request."""
+        """Return the JSON object that `truerank evaluate` prints, with the values of each query on request."""
         found = super().to_dict()
         if per_query:
             names = list(map(str, self.query_ids.tolist()))
@@ -134,7 +134,7 @@ class Evaluation(Result, dict[str, float]):
         return styled_table([list(self.values())], list(self), style) + note
 
     def empty_by_measure(self) -> dict[str, int]:
-        """Return the number of queries in which each measure is undefined without relevant documents."""
+        """Return the number of queries without relevant documents, in which each measure is undefined."""
         return {name: measure.count_empty(self.judgements) for name, measure in self.measures.items()}
 
     def tied_queries(self) -> int:
@@ -143,9 +143,9 @@ class Evaluation(Result, dict[str, float]):
         return int(np.count_nonzero(mixed))
 
     def tie_expected(self) -> dict[str, float | None]:
-        """Return the expected mean of each measure over all orders of tied documents; None without a closed form.
+        """Return the expected mean of each measure over all orders of tied documents, or None without a closed form.
 
-        A geometric mean (GMAP) has none. `tau` does not depend on the order of tied documents.
+        A geometric mean (GMAP) has no closed form. `tau` does not depend on the order of tied documents.
         """
         return {
             name: measure.aggregate(measure(ties="average").values(self._ranking))
@@ -157,8 +157,8 @@ class Evaluation(Result, dict[str, float]):
     def tie_range(self) -> dict[str, tuple[float, float] | None]:
         """Return the lowest and the highest mean of each measure over the orders of tied documents.
 
-        These are the means with tied documents by rising and by falling grade. None for measures that may fall when a
-        better grade moves up: infAP, Accuracy@k, Judged, nDCG and DCG with `gains`, and functions of the user.
+        The extremes have tied documents in ascending and in descending order of grade. The range is None for measures
+        that may fall when a better grade moves up: infAP, Accuracy@k, Judged, nDCG and DCG with `gains`, and functions.
         """
         result: dict[str, tuple[float, float] | None] = {}
         for name, measure in self.measures.items():
@@ -173,13 +173,13 @@ class Evaluation(Result, dict[str, float]):
 
 
 class Evaluations(Result, dict[str, Evaluation]):
-    """Evaluations of several systems over the same judgements, by name."""
+    """The evaluations of several systems over equal judgements, by name."""
 
     KIND = "evaluations"
 
     @property
     def summary(self) -> str:
-        """The system with the best mean of the first measure."""
+        """A sentence about the system with the best mean of the first measure."""
         first = next(iter(self.values()))
         name = next(iter(first))
         sign = 1.0 if first.measures[name].higher_is_better else -1.0
@@ -208,9 +208,9 @@ class Evaluations(Result, dict[str, Evaluation]):
 
 
 class ConvertedClaim(dict[str, float]):
-    """The mean of a measure on one ranking by convention, the stated one first; `evaluations` has the details.
+    """The mean of a measure on one ranking under each convention, with the stated convention first.
 
-    `refused` has the reasons of conventions that have no value for these grades, by name.
+    `evaluations` has the details, and `refused` the reason of each convention that has no value for these grades.
     """
 
     def __init__(self, measure: str, evaluations: dict[str, Evaluation], refused: dict[str, str]) -> None:
@@ -227,24 +227,24 @@ def convert_claim(
     qid: ArrayLike | None = None,
     topics: str | None = None,
 ) -> ConvertedClaim:
-    """Return a figure under every convention: what trec_eval, LightGBM, CatBoost … would print for the same ranking.
+    """Return the mean of a measure under every convention: what trec_eval, LightGBM, CatBoost, … print for a ranking.
 
     Parameters
     ----------
     y : grades (n,) with `qid`, RankingData or Judgements; or Qrels, a path, or `{topic: {document: grade}}`
     scores : array (n,); or with qrels a Run, a path, or `{topic: {document: score}}`
     measure : str or Measure, default "nDCG@10"
-        The settings that it names (`nDCG(gain="linear")@10`) are kept under every convention.
+        Settings in the name (`nDCG(gain="linear")@10`) are kept under every convention.
     stated : str, optional
         The convention to put first.
     qid : array-like (n,), optional
     topics : {"common", "all"}, optional
-        As in `evaluate` with qrels: whether topics without scores are left out or count 0. The default is the rule of
-        each convention.
+        As in `evaluate` with qrels: topics that all runs have, or all topics, where a missing topic counts 0. By
+        default, each convention applies its own rule.
 
     Notes
     -----
-    The ranking is required, because conventions differ in empty queries, short lists and ties, query by query.
+    The ranking is required because conventions treat empty queries, short lists and ties differently in each query.
 
     Examples
     --------
@@ -290,19 +290,19 @@ def evaluate_judged(
 
 
 def _note_of_fractions(parsed: dict[str, Measure], judgements: Judgements, scores: np.ndarray) -> str:
-    """Return how the measures treat fractional grades; "" without such grades, or if the treatment is the usual one."""
+    """Return a note on fractional grades, or "" without such grades or with the usual treatment."""
     rules = {measure.setting("grades"): measure.convention for measure in parsed.values()}
     if not ("truncated" in rules or "ranklib" in rules.values()) or as_read(judgements, "truncated") is None:
         return ""
     if "truncated" not in rules:
-        return "grades have fractions, which RankLib itself would truncate; convention 'ranklib' here does not"
+        return "grades have fractions, which convention 'ranklib' keeps, but the program RankLib truncates"
     note = f"{rules['truncated']} truncates fractional grades, as trec_eval does: 0.5 counts as 0"
     whole = len(scores) and np.isin(scores, np.arange(-2, 6)).all()
     return note + ("; the scores are whole numbers like grades: were qrels and run exchanged?" if whole else "")
 
 
 def is_qrels(y: object) -> bool:
-    """Return whether these are judgements by query and document, rather than grades of rows."""
+    """Return whether the argument has judgements by query and document, rather than grades of rows."""
     if isinstance(y, Judgements | RankingData | np.ndarray):
         return False
     if isinstance(y, list | tuple):
@@ -313,13 +313,13 @@ def is_qrels(y: object) -> bool:
 
 
 def runs_by_name(runs: object) -> dict[str, Any] | None:
-    """Return several runs by name, which are read, from a dict or list of runs; None for a single run."""
+    """Read several runs from a dict or list and return them by name; return None for a single run."""
     named = named_runs(runs)
     return None if named is None else {name: as_run(run, name) for name, run in named.items()}
 
 
 def named_runs(runs: object) -> dict[str, Any] | None:
-    """Return several runs by name, as they were given, from a dict or list of runs; None for a single run."""
+    """Return several runs by name, unread, from a dict or list of runs; return None for a single run."""
     if isinstance(runs, Mapping):
         if any(map(is_ranked, runs.values())):
             return None  # {query: [document, …]}
@@ -336,7 +336,7 @@ def named_runs(runs: object) -> dict[str, Any] | None:
         else:
             name = str(getattr(run, "tag", None) or getattr(run, "name", None) or f"run {place}")
         if name in named:
-            raise InvalidInputError(f"two runs are called {name!r}; give a dict of runs by name")
+            raise InvalidInputError(f"two runs are called {name!r}. Pass a dict with one name for each run.")
         named[name] = run
     return named
 
@@ -348,7 +348,7 @@ def judged(
     if isinstance(y, Judgements | RankingData):
         if qid is not None or doc_ids is not None:
             raise InvalidInputError(
-                f"{type(y).__name__} bring their own queries and document ids; give no qid, doc_ids", argument="qid"
+                f"{type(y).__name__} have queries and document ids of their own. Omit qid and doc_ids.", argument="qid"
             )
         return (y, None) if isinstance(y, Judgements) else (y.judgements(), y.order)
     judgements, grouping = Judgements.from_labels(y, qid, doc_ids=doc_ids)
@@ -358,7 +358,7 @@ def judged(
 def scores_in_order(
     scores: ArrayLike, judgements: Judgements, order: np.ndarray | None, name: str = "scores"
 ) -> np.ndarray:
-    """Return the scores of one ranking in the row order of the judgements, after a check of their length."""
+    """Check the length of the scores of one ranking and return them in the row order of the judgements."""
     values = as_array(scores, name)
     if values.shape != (judgements.n_rows,):
         raise InvalidInputError(

@@ -12,9 +12,9 @@ from truerank.measures.ranking import Ordered
 
 
 class ExpectedReciprocalRank(Measure):
-    """ERR = Σ_r 1/r · R_r · Π_{i<r} (1 - R_i) with R = (2^grade - 1) / 2^max_grade (Chapelle et al. 2009).
+    """ERR = Σ_r 1/r · R_r · Π_{i<r} (1 - R_i) with R = (2^grade - 1) / 2^max_grade (Chapelle and others 2009).
 
-    `max_grade` is by default the largest grade of the judgements. Set it to compare values of different data sets.
+    `max_grade` is by default the largest grade of the judgements. Set it to compare values between data sets.
     """
 
     NAME = "ERR"
@@ -31,7 +31,7 @@ class ExpectedReciprocalRank(Measure):
         largest = self.largest(judgements)
         if best.max(initial=0.0) > largest:
             raise InvalidInputError(
-                f"ERR: max_grade is {largest:g} but a document has grade {best.max():g}; give max_grade={best.max():g}",
+                f"ERR: max_grade is {largest:g} but a document has grade {best.max():g}; set max_grade={best.max():g}",
                 code="max-grade",
             )
         if largest > LARGEST_EXPONENT:

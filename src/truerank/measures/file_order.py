@@ -1,4 +1,4 @@
-"""Check whether the order of the rows reveals the grades: constant scores with ties in file order and averaged."""
+"""Check whether the order of the rows reveals the grades, by AP of constant scores with ties in file order."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SHUFFLES, _LEVEL = 999, 0.005
 
 
 def file_order_finding(data: RankingData) -> list[Remark]:
-    """Return the remark "file-order" if AP of constant scores is different with ties in file order.
+    """Return the finding "file-order" if AP of constant scores differs between file order and averaged ties.
 
     The mean difference over queries must be above 0.005 and above 3 standard errors. With fewer than 100 queries, at
-    most 5 of 1,000 random row orders may have as large a mean difference. Grades of 1 and more are relevant. Costs two
-    evaluations of AP, and 999 more with few queries.
+    most 5 of 1,000 random row orders may have as large a mean difference. Grades of 1 and more are relevant. The check
+    costs two evaluations of AP, and 999 more with fewer than 100 queries.
     """
     if data.y is None or data.n_queries < 2:
         return []

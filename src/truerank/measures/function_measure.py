@@ -1,4 +1,4 @@
-"""A function of the user as a measure."""
+"""A user-defined function as a measure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from truerank.measures.ranking import Ordered
 
 
 class FunctionMeasure(Measure):
-    """`function(grades_in_ranked_order) -> float`, called once for each query that has documents.
+    """A function of the grades in ranked order, called once for each query with documents: `function(grades) -> float`.
 
-    The function maps a float64 array (n_i,) to a finite number. Ties, conventions and `judged_only` apply as for other
+    The function maps a float64 array (n_i,) to a finite number. Ties, conventions and `judged_only` work as for other
     measures, but no query is empty. The measure is printed as the name of the function, which cannot be parsed; model
     files do not store it.
 
@@ -36,17 +36,17 @@ class FunctionMeasure(Measure):
 
     @property
     def function(self) -> Any:
-        """The function, None if it was not given."""
+        """The function, or None if no function was given."""
         return self._given.get("function")
 
     @property
     def name(self) -> str:
-        """Name of the function."""
+        """The name of the function."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     @property
     def rises_with_grades(self) -> bool:
-        """False, because the function may do anything."""
+        """Return False, because the function may return any value."""
         return False
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:

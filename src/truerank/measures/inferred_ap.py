@@ -11,10 +11,10 @@ _EPSILON = 1e-5
 
 
 class InferredAP(Measure):
-    """AP estimated from a judged sample of the pool (Yilmaz and Aslam 2006): trec_eval's infAP.
+    """Average precision estimated from a judged sample of the pool (Yilmaz and Aslam 2006): trec_eval's infAP.
 
-    A negative grade marks a document that was pooled but not judged; a document without a judgement was not pooled.
-    The expected precision at a relevant document of rank r is 1/r + (r - 1)/r · pooled/(r - 1) · (R + ε)/(R + N + 2ε).
+    A negative grade marks a document that was pooled but not judged. A document without a grade was not pooled. The
+    expected precision at a relevant document of rank r is 1/r + (r - 1)/r · pooled/(r - 1) · (R + ε)/(R + N + 2ε).
     Above that document, R documents were judged relevant, N not relevant, and `pooled` were in the pool; ε = 0.00001.
     """
 
@@ -23,7 +23,7 @@ class InferredAP(Measure):
 
     @property
     def rises_with_grades(self) -> bool:
-        """False: pooled documents without a judgement increase the value of documents below them."""
+        """Return False: pooled documents without a judgement increase the value of documents below them."""
         return False
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:

@@ -9,11 +9,11 @@ from truerank.measures.ranking import Ordered
 
 
 class InterpolatedPrecision(Measure):
-    """`IPrec@0.1`: the highest precision at a rank where a share of 0.1 of the relevant documents has been found.
+    """Interpolated precision: `IPrec@0.1` is the highest precision at a recall of at least 0.1.
 
-    This is trec_eval's iprec_at_recall. The share means recall · R documents, rounded to the nearest number
-    (`rounding="nearest"`, version 10), or ⌊recall · R + 0.9⌋ (`"truncated"`, version 9). The value is 0 if fewer
-    relevant documents were retrieved.
+    This is trec_eval's iprec_at_recall. The recall is reached at recall · R documents, rounded to the nearest number
+    (`rounding="nearest"`, version 10), or at ⌊recall · R + 0.9⌋ documents (`"truncated"`, version 9). The value is 0 if
+    fewer relevant documents were retrieved.
     """
 
     NAME = "IPrec"

@@ -29,9 +29,9 @@ _DIGITS = {"gdeval": 5}  # digits of tools whose providers parse their output
 def provider(convention: str = "trec9") -> Any:
     """Return a provider, and register it with ir_measures as "truerank", "truerank-trec" or "truerank-gdeval".
 
-    It supports every measure of ir_measures that truerank has. "trec9" has the values of the provider that ir_measures
-    would choose, with the order of ties of that provider; most are trec_eval 9. "trec" is trec_eval 10. "gdeval"
-    supports only nDCG and ERR with a cutoff, as that program prints them: exponential gains, five digits.
+    The provider supports every measure that both ir_measures and truerank have. "trec9" returns the values of the
+    provider that ir_measures would choose, with its order of ties (mostly trec_eval 9). "trec" follows trec_eval 10.
+    "gdeval" supports only nDCG and ERR with a cutoff, as that program prints them: exponential gains, five digits.
 
     >>> from ir_measures import RR  # doctest: +SKIP
     >>> provider().calc_aggregate([RR], {"1": {"a": 1, "b": 0}}, {"1": {"b": 2.0, "a": 1.0}})  # doctest: +SKIP
@@ -59,7 +59,7 @@ def provider(convention: str = "trec9") -> Any:
             self.qrels = as_qrels(lists)
 
         def iter_calc(self, run: object) -> Iterator[Any]:
-            """Yield the topics of the judgements in which each measure is defined, as ir_measures does."""
+            """Yield the values of topics in which each measure is defined, as ir_measures does."""
             judgements, scores = judge_run(self.qrels, as_run(util.RunConverter(run).as_dict_of_dict()))
             for measure in self.measures:
                 values = settled(measure).per_query(judgements, scores)

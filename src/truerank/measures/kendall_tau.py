@@ -12,10 +12,10 @@ from truerank.measures.ranking import Ordered
 
 
 class KendallTau(Measure):
-    """tau-b = (C - D) / sqrt((P - T_s)(P - T_g)) over the P pairs of ranked documents of a query.
+    """Kendall's tau-b = (C - D) / sqrt((P - T_s)(P - T_g)) over the P pairs of ranked documents of a query.
 
-    C and D are the numbers of concordant and discordant pairs; T_s and T_g pairs are tied in score and in grade. The
-    value is in [-1, 1] and does not depend on the tie rule. A query with equal grades is empty; equal scores give 0.
+    C and D count the concordant and the discordant pairs; T_s pairs are tied in score, and T_g pairs in grade. The
+    value is in [-1, 1] and does not depend on the tie rule. Equal grades make a query empty; equal scores give 0.
     """
 
     NAME = "tau"
@@ -38,7 +38,7 @@ class KendallTau(Measure):
 
 
 def _place_in_run(continues: np.ndarray) -> np.ndarray:
-    """Return the distance of each place (k, n) from the start of its run; the sum counts the pairs within runs."""
+    """Return the distance of each place (k, n) from the start of its run; the sum over a run is its number of pairs."""
     flat = continues.ravel()
     place = np.arange(flat.size)
     start = np.maximum.accumulate(np.where(flat, 0, place))
@@ -59,10 +59,10 @@ def _pairs_of_equal_grade(judgements: Judgements) -> np.ndarray:
 
 
 def _inversions(judgements: Judgements, ordered: Ordered) -> np.ndarray:
-    """Return numbers (k, n) whose sum over a query is its number of pairs with the lower grade first.
+    """Return numbers (k, n) whose sum over a query counts its pairs with the lower grade first.
 
     The codes of the grades are processed bit by bit from the highest. Among documents that agree in all higher bits, a
-    1 before a 0 is an inversion. Then a stable sort by this bit follows. The cost is O(n log g) for g grades.
+    1 before a 0 is an inversion. A stable sort by this bit follows. The cost is O(n log g) for g grades.
     """
     codes = _grade_codes(judgements)
     ranked = codes[ordered.rows].ravel()

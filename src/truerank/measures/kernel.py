@@ -1,9 +1,9 @@
 """Evaluate many rankings of the same queries: all columns of X at once, or one score vector after another.
 
-AdaRank and other learners that evaluate a measure in each round use this, and `evaluate` if numba is loaded. Measures
-with a rank form (`measures/rank_form.py`) are computed by a kernel that needs only the ranks of contributing documents
-(relevant, or of positive gain), not a full sort. The kernel adds up in the order of `RankForm.values`, so that both
-have the same bits.
+AdaRank and other learners that evaluate a measure in each round use this module, and `evaluate` if numba is loaded.
+Measures with a rank form (`measures/rank_form.py`) are computed by a kernel that needs only the ranks of contributing
+documents (relevant, or of positive gain), not a full sort. The kernel adds up in the order of `RankForm.values`, so
+that both have the same bits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MANY_HITS = 5  # with more than one hit in so many documents, sorting all docum
 
 
 class QueryMeasure:
-    """A measure on the queries of one data set; it keeps the grades and document ids, but not X."""
+    """A measure on the queries of one data set; the object keeps the grades and document ids, but not X."""
 
     def __init__(self, data: RankingData, measure: Measure) -> None:
         self.measure, self.judgements = measure, data.judgements()
@@ -39,7 +39,7 @@ class QueryMeasure:
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
         """Return the value of every query (m,) for scores (n,); NaN for skipped queries."""
         if not math.isfinite(np.add.reduce(scores)) and not np.isfinite(scores).all():
-            raise InvalidInputError("the scores exceed the range of float64; scale the features", code="overflow")
+            raise InvalidInputError("the scores exceed the range of float64. Scale the features.", code="overflow")
         if self._plan is None:
             return self.measure.per_query(self.judgements, scores)
         return self._plan.evaluate(scores[None], 0, self.judgements.n_queries)[0]
@@ -109,7 +109,7 @@ class _Plan:
         return np.ascontiguousarray(scores)
 
     def ranks(self, compared: np.ndarray, first: int, last: int) -> _Ranks:
-        """Return for one ranking the documents before each hit, those tied with it, and the hits of a query by rank."""
+        """Return, for one ranking, the documents before each hit, the documents tied with it, and the hits by rank."""
         hit_offsets = self.hit_offsets[first : last + 1]
         before, size, order = (np.empty(hit_offsets[-1] - hit_offsets[0], dtype=np.int64) for _ in range(3))
         offsets = self.offsets[first : last + 1]
@@ -126,15 +126,15 @@ class _Plan:
         return values
 
     def ranks_alike(self, other: _Plan) -> bool:
-        """Return whether two plans have the same ranks."""
+        """Return whether two plans use equal ranks."""
         same = self.order is other.order and self.averaged == other.averaged and self.single == other.single
         return same and np.array_equal(self.hits, other.hits)
 
 
 def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
-    """Return values (k, m) of the scores of a ranking; None if the NumPy evaluation is required or faster.
+    """Return values (k, m) of the scores of a ranking; None if NumPy must evaluate them or is faster.
 
-    It is required for scores that are not finite. It needs 0.6 to 0.9 of the time for a single ranking with many hits.
+    Scores that are not finite require NumPy. The kernel needs 0.6 to 0.9 of NumPy's time for a ranking with many hits.
     """
     form = measure.form_of(ranking.judgements)
     k, n = ranking.scores.shape
@@ -160,7 +160,7 @@ def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
 
 @kept
 def plan_of(judgements: Judgements, measure: Measure) -> _Plan | None:
-    """Return the plan of a measure for the kernel; None if it has none."""
+    """Return the plan of a measure for the kernel, or None if the measure has none."""
     ties = measure.setting("ties")
     if ties == "end" or (measure.setting("judged_only") and not judgements.known.all()):
         return None

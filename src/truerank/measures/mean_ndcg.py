@@ -11,7 +11,7 @@ from truerank.measures.ranking import Ordered
 
 
 class MeanNormalisedDCG(Measure):
-    """Mean of nDCG@1, nDCG@2, …, nDCG@n over all ranks of the query's list of n documents."""
+    """The mean of nDCG@1, nDCG@2, …, nDCG@n over all ranks of the query's list of n documents."""
 
     NAME = "MeanNDCG"
     OWN = ("gain", "discount")

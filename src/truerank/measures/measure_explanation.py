@@ -23,9 +23,9 @@ from truerank.measures.ranking import Ranking
 class ExplainedRank(NamedTuple):
     """A rank in the list of one query.
 
-    `gained` is the value of the list up to this rank minus that of the list up to the previous rank; these add up to
-    the value. `grade` is None for an unjudged document. Only nDCG has `gain`, `discount`, and `ideal_grade` and
-    `ideal_gain` of the ideal list at this rank.
+    `gained` is the value of the list up to this rank minus that of the list up to the previous rank. The sum over all
+    ranks is the value. `grade` is None for an unjudged document. Only nDCG has `gain`, `discount`, and `ideal_grade`
+    and `ideal_gain` of the ideal list at this rank.
     """
 
     rank: int
@@ -40,12 +40,12 @@ class ExplainedRank(NamedTuple):
 
 
 class MeasureExplanation(Result):
-    """The result of `explain_measure`; prints as a table.
+    """The result of `explain_measure`, printed as a table.
 
-    `value` of `measure` for the `query`, and `ranks` (ExplainedRank): at least ten, down to the cutoff and to the last
-    document that changes the value. `n_ranked`, `n_relevant`, `n_unretrieved` and `n_unjudged` count the documents in
-    the list, relevant ones, relevant ones not in the list, and unjudged ones in it; `n_tied` those with the score of
-    another.
+    `value` is the value of `measure` for the `query`. `ranks` (ExplainedRank) reach down to the cutoff and the last
+    document that changes the value, at least to rank ten. `n_ranked` counts the documents in the list, `n_unjudged` the
+    unjudged ones among them, and `n_tied` documents whose score occurs again. `n_relevant` counts the relevant
+    documents, and `n_unretrieved` the relevant documents outside the list.
     """
 
     KIND = "measure-explanation"
@@ -91,7 +91,7 @@ class MeasureExplanation(Result):
             )
 
     def _values_of_prefixes(self, judgements: Judgements, scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the measure of the first 1, 2, … documents; the others count as not retrieved."""
+        """Return the measure of the first 1, 2, … documents, where all later documents count as not retrieved."""
         n, measure, judged = len(rows), self.measure, judgements.judged
         values = np.full(n, self.value)
         for place in range(min(n - 1, measure.cutoff or n)):
@@ -126,7 +126,7 @@ class MeasureExplanation(Result):
 
     @property
     def summary(self) -> str:
-        """The value and the counts of documents."""
+        """A sentence with the value and the counts of documents."""
         return (
             f"{self.measure.name} of query {self.query}: {self.value:.4f}, convention "
             f"{self.measure.convention}; {self.n_ranked} documents, {self.n_unjudged} of them unjudged, {self.n_tied} "
@@ -137,7 +137,7 @@ class MeasureExplanation(Result):
 def explain_measure(
     judgements: object, system: object, measure: MeasureLike, *, query: object, convention: str = "trec"
 ) -> MeasureExplanation:
-    """Explain the value of a query: grade and contribution of each rank; for nDCG also gain, discount and ideal.
+    """Explain the value of a query by the grade and contribution of each rank; for nDCG also by gain and discount.
 
     Parameters
     ----------
@@ -149,14 +149,14 @@ def explain_measure(
     Raises
     ------
     InvalidInputError
-        On a query that the run or the qrels lack.
+        If the run or the qrels lack the query.
 
     Notes
     -----
-    The contribution of a rank is the measure of the list that ends with it, minus that of the list that ends before it.
-    Later documents count as not retrieved, and an undefined value as 0. The contributions therefore add up to the value
-    of the measure. The cost is one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks are in
-    the order of the document ids, and the last rank has the remainder.
+    The contribution of a rank is the value of the list that ends with it, minus the value of the list before it. Later
+    documents count as not retrieved, and an undefined value as 0. The contributions therefore add up to the value of
+    the measure. The cost is one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks are in the
+    order of the document ids, and the last rank has the remainder.
 
     Examples
     --------
@@ -169,9 +169,9 @@ def explain_measure(
     name = str(query)
     places = np.flatnonzero(judged.query_ids == name)
     if not len(places) or judged.offsets[places[0]] == judged.offsets[places[0] + 1]:
-        where = "the qrels lack it" if not len(places) else "the run has no document for it"
+        where = "the qrels lack this query" if not len(places) else "the run has no document for this query"
         raise InvalidInputError(
-            f"query {name!r} cannot be explained: {where}; queries are, for example, "
+            f"query {name!r} cannot be explained: {where}. Choose a query such as "
             f"{', '.join(map(str, judged.query_ids[:3]))}",
             argument="query",
         )

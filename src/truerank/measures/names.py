@@ -105,14 +105,14 @@ _GRAMMAR = re.compile(r"\s*([A-Za-zα_][A-Za-z_0-9-]*?)(?:\.p?(\d+))?\s*(?:\((.*
 
 
 def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) -> Measure:
-    """Return the measure with a name; settings that the name does not give come from a convention.
+    """Return the measure with a name; settings that the name leaves open come from a convention.
 
-    The name has any usual spelling (`"nDCG@10"`, `"AP(rel=2)"`, `"hit_rate@5"`). A measure, an object of ir_measures or
-    a function `(grades_in_ranked_order) -> float` may take its place. trec_eval's names (`"ndcg_cut_10"`) have the
-    convention `trec`. Objects of ir_measures have the rules of the provider that computes them there: `trec9`, or
-    `gdeval`, or another order of ties, and 0 for topics that a run lacks. Conventions are trec, trec9, gdeval, letor3,
-    letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn and ranx.
-    InvalidInputError: an unknown name or setting, or no cutoff where one is required.
+    Any usual spelling of the name is accepted (`"nDCG@10"`, `"AP(rel=2)"`, `"hit_rate@5"`). A measure, an object of
+    ir_measures or a function `(grades_in_ranked_order) -> float` is also accepted. trec_eval's names (`"ndcg_cut_10"`)
+    have the convention `trec`. Objects of ir_measures follow the rules of their provider there: `trec9`, or `gdeval`,
+    or another order of ties, and 0 for topics that a run lacks. Conventions are trec, trec9, gdeval, letor3, letor4,
+    mslr, ranklib, lightgbm, xgboost, catboost, sklearn and ranx.
+    Raises InvalidInputError for an unknown name or setting, or without a required cutoff.
 
     >>> parse_measure("nDCG@10")
     nDCG(convention='ranklib')@10
@@ -135,7 +135,7 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
 
 
 def _as_in_ir_measures(measure: Measure) -> Measure:
-    """Return a measure as ir_measures' provider of it computes it; a topic without a value there counts 0."""
+    """Return a measure with the rules of its provider in ir_measures; a topic without a value there counts 0."""
     name, cut = measure.NAME, measure.cutoff is not None
     measure = measure(convention="trec9", missing_topics=measure.DEFAULTS.get("empty", "zero"))
     if name in ("Accuracy", "RBP"):  # the providers accuracy and cwl_eval
@@ -148,7 +148,7 @@ def _as_in_ir_measures(measure: Measure) -> Measure:
 
 
 def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION) -> dict[str, Measure]:
-    """Return measures by their given names, from one string of names, one measure, or several of either.
+    """Return measures by their given names, from a string of names, a measure, or a sequence of names and measures.
 
     >>> list(parse_measures("AP nDCG(gain='linear')@10, RR"))
     ['AP', "nDCG(gain='linear')@10", 'RR']
@@ -189,7 +189,7 @@ def split_names(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _named(text: str, convention: str) -> Measure:
-    """Return the measure of a name; it is immutable, so that all who name it share it."""
+    """Return the measure of a name, shared by all callers because measures are immutable."""
     return _from_text(text, convention).pinned(convention).check()
 
 
@@ -200,11 +200,11 @@ _LONGEST, _DIGITS = 300, 9  # characters of a name, digits of its cutoff
 def _from_text(text: str, convention: str = "trec") -> Measure:
     if len(text) > _LONGEST:
         raise InvalidInputError(
-            f"a measure's name has at most {_LONGEST} characters, got {len(text)}, which start with {text[:40]!r}"
+            f"the name of a measure may have at most {_LONGEST} characters, but {text[:40]!r}… has {len(text)}"
         )
     odd = next((character for character in text if not character.isprintable() and character not in "\t\r\n"), None)
     if odd is not None:
-        raise InvalidInputError(f"a measure's name has the character {odd!r}, which cannot be printed: {text[:40]!r}")
+        raise InvalidInputError(f"the name of a measure contains the unprintable character {odd!r}: {text[:40]!r}")
     head, parenthesis, inside = text.strip().partition("(")
     trec = _trec_measure(head, "trec9" if convention == "trec9" else "trec")
     if trec is not None and not parenthesis:
@@ -224,7 +224,7 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
         name, cut = trailing.groups()  # nDCG_10, P10
         if base.NAME == "RBP":
             raise InvalidInputError(
-                f"{text!r} can mean a persistence, which is written rbp.{cut}, or a cutoff, which is written RBP@{cut}",
+                f"{text!r} is ambiguous. Write rbp.{cut} for a persistence, or RBP@{cut} for a cutoff",
                 code="ambiguous",
             )
     if base is not None and persistence and (base.NAME != "RBP" or inside):
@@ -290,7 +290,7 @@ def _trec_measure(name: str, version: str) -> Measure | None:
 
 
 def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
-    """Return values and settings between parentheses: literals of Python, and bare words, which are strings."""
+    """Return the values and settings between parentheses, which are literals of Python or bare words (strings)."""
     try:
         call = ast.parse(f"_({inside.strip().rstrip(',')})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

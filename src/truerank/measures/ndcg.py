@@ -15,12 +15,12 @@ from truerank.measures.rank_form import SUM, RankForm
 
 
 class NormalisedDCG(Measure):
-    """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), over the DCG of the best order of all judged documents.
+    """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), divided by the largest possible DCG of all judged documents.
 
-    The gain is 2^grade - 1 (`exponential`, Burges et al. 2005) or the grade (`linear`, Järvelin & Kekäläinen 2002), and
-    0 for negative grades. The discount is 1/log2(1 + r) (`log2`), or 1 for r ≤ 2 and 1/log2(r) for larger r (`letor`,
-    as in the LETOR scripts). `gains={0: 1, 1: 4}` first replaces these grades of judged documents, as in ir_measures.
-    `short="zero"` gives 0 to a query with fewer ranked documents than the cutoff, as in the script of LETOR 4.
+    The gain is 2^grade - 1 (`exponential`, Burges and others 2005) or the grade (`linear`, Järvelin and Kekäläinen
+    2002), and 0 for negative grades. The discount is 1/log2(1 + r) (`log2`), or 1 for r ≤ 2 and 1/log2(r) for larger r
+    (`letor`, as in the LETOR scripts). `gains={0: 1, 1: 4}` first replaces these grades of judged documents, as in
+    ir_measures. `short="zero"` gives 0 to a query with fewer ranked documents than the cutoff, as LETOR 4 does.
     """
 
     NAME = "nDCG"
@@ -29,7 +29,7 @@ class NormalisedDCG(Measure):
 
     @property
     def rises_with_grades(self) -> bool:
-        """False with `gains`, which may give a lower grade a larger gain."""
+        """Return False with `gains`, which may give a lower grade a larger gain."""
         return self.setting("gains") is None
 
     def rank_form(self, judgements: Judgements) -> RankForm:
@@ -48,7 +48,7 @@ class NormalisedDCG(Measure):
         )
 
     def _norm(self, judgements: Judgements, ideal: np.ndarray) -> np.ndarray:
-        """Return the divisor of the sum, float64 (m,); `ideal` is the sum of the best order of all judged documents."""
+        """Return the divisor of the sum, float64 (m,); `ideal` is the DCG of the best order."""
         norm = np.where(ideal > 0, ideal, 1.0)
         if self.cutoff is not None and self.setting("short") == "zero":
             norm[judgements.sizes < self.cutoff] = np.inf
@@ -58,8 +58,8 @@ class NormalisedDCG(Measure):
 class DiscountedCumulativeGain(NormalisedDCG):
     """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), with gain and discount as in nDCG.
 
-    Its mean depends mostly on queries with many relevant documents; use it only to compare with tools that print it. It
-    can exceed 1, so AdaRank cannot train it.
+    The mean DCG depends mostly on queries with many relevant documents; use DCG only to compare with tools that print
+    it. DCG can exceed 1, so AdaRank cannot train it.
     """
 
     NAME = "DCG"
@@ -72,7 +72,7 @@ class DiscountedCumulativeGain(NormalisedDCG):
 
 @kept
 def relabelled(judgements: Judgements, gains: tuple[tuple[float, float], ...]) -> Judgements:
-    """Return judgements with grades replaced by (grade, gain) pairs; unjudged documents get 0."""
+    """Return judgements with grades replaced by (grade, gain) pairs; unjudged documents have gain 0."""
     table = dict(gains)
 
     def mapped(grades: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ def relabelled(judgements: Judgements, gains: tuple[tuple[float, float], ...]) -
 
 
 def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
-    """Return the gain of each grade; 0 for negative grades."""
+    """Return the gain of each grade, which is 0 for negative grades."""
     positive = np.maximum(grades, 0.0)
     if gain == "linear":
         return positive
@@ -95,8 +95,8 @@ def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
     highest = float(positive.max(initial=0.0))
     if highest > LARGEST_EXPONENT:
         raise InvalidInputError(
-            f"a grade of {highest:g} is too large for the gain 2^grade - 1. Use the grade as gain, "
-            "nDCG(gain='linear'), or map the grades to a few levels",
+            f"a grade of {highest:g} is too large for the gain 2^grade - 1. Use nDCG(gain='linear'), where the grade "
+            f"is the gain, or map the grades to fewer levels",
             code="large-grade",
         )
     levels = positive.astype(np.int64)

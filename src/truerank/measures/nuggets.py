@@ -32,25 +32,25 @@ def nugget_scores(answers: Iterable[Mapping[str, Any]] | PathLike) -> NuggetScor
     Parameters
     ----------
     answers : iterable of records, or path
-        A record `{"qid": topic, "nuggets": [{"importance": ..., "assignment": ...}, ...]}` for each topic; a file has
-        one on each line. The importance is "vital" or "okay", the assignment "support", "partial_support" or
-        "not_support". Other entries are ignored.
+        One record `{"qid": topic, "nuggets": [{"importance": ..., "assignment": ...}, ...]}` for each topic; a file has
+        one record on each line. The importance is "vital" or "okay", and the assignment is "support", "partial_support"
+        or "not_support". Other entries of a record are ignored.
 
     Returns
     -------
     NuggetScores
-        `vital` is the share of vital nuggets that the answer supports, where partial support counts 0.5, and `all` that
-        of all nuggets; `strict_vital` and `strict_all` count full support alone. They are 0 without such a nugget.
+        `vital` is the share of vital nuggets that the answer supports, where partial support counts 0.5, and `all` the
+        share of all nuggets; `strict_vital` and `strict_all` count full support alone. Without nuggets, a share is 0.
 
     Raises
     ------
     InvalidInputError, DataFileError
-        Another word, a record without these entries, and a topic that occurs twice.
+        On an unknown word, a record without these entries, or a topic that occurs twice.
 
     References
     ----------
     Pradeep, Thakur, Upadhyay, Campos, Craswell, Lin: Initial nugget evaluation results for the TREC 2024 RAG track with
-    the AutoNuggetizer framework. arXiv 2411.09607 (2024). Values equal those of nuggetizer 0.0.5.
+    the AutoNuggetizer framework. arXiv 2411.09607 (2024). Values equal the values of nuggetizer 0.0.5.
 
     Examples
     --------
@@ -80,10 +80,13 @@ def nugget_scores(answers: Iterable[Mapping[str, Any]] | PathLike) -> NuggetScor
                 raise DataFileError(message, path, number, code="nuggets") from error
             raise InvalidInputError(message, argument="answers", code="nuggets") from error
         if topic in values:
-            raise InvalidInputError(f"topic {topic!r} has two answers; pass those of one system", argument="answers")
+            raise InvalidInputError(
+                f"topic {topic!r} has two answers, but each topic must have one. Pass the answers of one system.",
+                argument="answers",
+            )
         values[topic] = [_mean(own) for full in (credit, credit == 1.0) for own in (full[vital], full)]
     if not values:
-        raise InvalidInputError("there is no answer; expected a record for each topic", argument="answers")
+        raise InvalidInputError("there are no answers. Pass a record for each topic.", argument="answers")
     names = ("vital", "all", "strict_vital", "strict_all")
     return NuggetScores(list(values), dict(zip(names, np.array(list(values.values())).T)))
 

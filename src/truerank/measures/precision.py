@@ -27,15 +27,15 @@ class _Count(Measure):
         return RankForm(SUM, hits, weights, norm, hits.total == 0, limits=self.limits(judgements))
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        """Return the divisor of the number of relevant documents found, (m,); by default that of all relevant ones."""
+        """Return the divisor of the number of relevant documents found, (m,): by default the number of all of them."""
         return np.maximum(hits.total, 1)
 
 
 class Precision(_Count):
-    """Relevant documents among the first k ranks, divided by k, also for shorter lists, as in trec_eval.
+    """Precision: the number of relevant documents among the first k ranks, divided by k even for shorter lists.
 
-    If a query has fewer than k ranked documents, `short="zero"` gives 0, as in the script of LETOR 3, and
-    `short="shorten"` divides by their number, as in XGBoost and CatBoost.
+    If a query has n < k ranked documents, `short="zero"` gives 0 (script of LETOR 3), and `short="shorten"` divides by
+    n (XGBoost, CatBoost).
     """
 
     NAME = "P"
@@ -54,7 +54,7 @@ class Precision(_Count):
 
 
 class Recall(_Count):
-    """Relevant documents among the first k ranks, over all relevant documents."""
+    """Recall: the share of the relevant documents that are among the first k ranks."""
 
     NAME = "R"
     OWN = ("rel", "cutoff")
@@ -62,21 +62,21 @@ class Recall(_Count):
 
 
 class RPrecision(_Count):
-    """Relevant documents among the first R ranks, over R, the number of relevant documents."""
+    """R-precision: the share of relevant documents among the first R ranks, where R is their number in the qrels."""
 
     NAME = "Rprec"
     OWN = ("rel",)
 
     def limits(self, judgements: Judgements) -> np.ndarray:
-        """R."""
+        """Return R, the number of relevant documents."""
         return hits_of(judgements, self.rel).total
 
 
 class SetPrecision(_Count):
-    """Relevant retrieved documents, divided by the number n of retrieved documents: trec_eval's set_P.
+    """Set precision: the share of relevant documents among the n retrieved documents, trec_eval's set_P.
 
-    With a cutoff k only the first k documents count, divided by min(n, k); `P@k` divides by k. `relative=True` divides
-    by min(n, R): set_relative_P.
+    With a cutoff k, only the first k documents count, and the divisor is min(n, k), whereas `P@k` divides by k.
+    `relative=True` divides by min(n, R), as trec_eval's set_relative_P does.
     """
 
     NAME = "SetP"
@@ -90,9 +90,9 @@ class SetPrecision(_Count):
 
 
 class SetRecall(_Count):
-    """Relevant retrieved documents, divided by all relevant documents: trec_eval's set_recall.
+    """Set recall: the share of the relevant documents that are retrieved, trec_eval's set_recall.
 
-    With a cutoff k only the first k documents count, which is `R@k`.
+    With a cutoff k, only the first k documents count, so that the value is `R@k`.
     """
 
     NAME = "SetR"
@@ -100,10 +100,10 @@ class SetRecall(_Count):
 
 
 class SetF(_Count):
-    """F of SetP and SetR, (1 + b) P R / (b P + R) with b = `beta`; trec_eval's set_F does not square b either.
+    """F of SetP and SetR, (1 + b) P R / (b P + R) with b = `beta`, which is not squared, as in trec_eval's set_F.
 
-    With h relevant documents among n retrieved and T relevant in all it is (1 + b) h / (n + b T), and 0 if h is 0.
-    With a cutoff k it is the F of `SetP@k` and `SetR@k`.
+    With h relevant documents among n retrieved and T relevant documents in all, F is (1 + b) h / (n + b T), and 0 if h
+    is 0. With a cutoff k, the measure is the F of `SetP@k` and `SetR@k`.
     """
 
     NAME = "SetF"
@@ -116,7 +116,7 @@ class SetF(_Count):
 
 
 class SetAP(_Count):
-    """SetP times SetR: trec_eval's set_map."""
+    """The product of SetP and SetR: trec_eval's set_map."""
 
     NAME = "SetAP"
     OWN = ("rel",)
@@ -136,7 +136,7 @@ class JudgedShare(SetPrecision):
 
     @property
     def rises_with_grades(self) -> bool:
-        """False: unjudged documents have no grade."""
+        """Return False: unjudged documents have no grade."""
         return False
 
     def rank_form(self, judgements: Judgements) -> RankForm:

@@ -13,7 +13,7 @@ from truerank.measures.rank_form import SUM, RankForm
 class RankBiasedPrecision(Measure):
     """`RBP(p)` = (1 - p) Σ p^(r-1) over the ranks r of relevant documents, p = 0.8 (Moffat and Zobel 2008).
 
-    With `graded=True`, as in ranx, each term is multiplied by the grade. trec_eval 10's own measure is `rbp`.
+    With `graded=True`, as in ranx, each term is multiplied by the grade. The measure of trec_eval 10 is `rbp`.
     """
 
     NAME = "RBP"

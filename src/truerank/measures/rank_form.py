@@ -1,8 +1,8 @@
 """The rank form: the formula of a measure in terms of the ranks of contributing documents.
 
-Two evaluators use it, NumPy code here and the compiled code of `measures/kernel.py`. Both evaluators add in the same
-order, so that all bits agree. The rank of a document is given by its tied group: `before` documents are above the
-group, and `size` are in it (1 if ties are broken). All orders of the group are equally likely.
+NumPy code in this module and the compiled code of `measures/kernel.py` evaluate the formula. Both add in one order, so
+that all bits agree. The rank of a document is given by its tied group: `before` documents are above the group, and
+`size` are in it (1 if ties are broken). All orders of the group are equally likely.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_LIMIT = np.iinfo(np.int64).max >> 1
 
 @dataclass(frozen=True, slots=True)
 class RankForm:
-    """The value of a query is total / norm, from the contributing documents ("hits") at ranks r ≤ limit.
+    """A value total / norm of each query, from the contributing documents ("hits") at ranks r ≤ limit.
 
     | kind | total |
     | --- | --- |
@@ -29,10 +29,10 @@ class RankForm:
     | PRECISION | Σ (hits up to r) / r: AP |
     | FIRST | weight(r) of the first hit: RR, Success |
 
-    Under averaged ties each term is its expectation over the orders of the tied documents: SUM takes the mean weight of
-    the group's ranks; PRECISION is McSherry and Najork's (2008, section 3): of n tied documents with r hits, after b
-    hits above, the i-th (from 0) is a hit with probability r/n and then has b + 1 + i (r - 1)/(n - 1) hits up to it;
-    FIRST takes the group's first hit at place j with probability p_0 = r/n, p_{j+1} = p_j (n - j - r)/(n - j - 1).
+    With averaged ties, each term is its expectation over the orders of the tied documents. SUM uses the mean weight of
+    the group's ranks. PRECISION follows McSherry and Najork (2008, section 3): of n tied documents with r hits, after b
+    hits above, the i-th (from 0) is a hit with probability r/n and then has b + 1 + i (r - 1)/(n - 1) hits up to it.
+    FIRST has the group's first hit at place j with probability p_0 = r/n, p_{j+1} = p_j (n - j - r)/(n - j - 1).
     """
 
     kind: int
@@ -52,7 +52,7 @@ class RankForm:
         return np.concatenate([[0.0], np.cumsum(self.weights)])
 
     def values(self, ordered: Ordered) -> np.ndarray:
-        """Return values (k, m) of ordered documents; those of empty queries are meaningless."""
+        """Return values (k, m) of ordered documents; the values of empty queries are meaningless."""
         hits = self.hits
         before = ordered.hit_places(hits)  # settled ties: each hit is a group of its own
         size = None
@@ -64,7 +64,7 @@ class RankForm:
         return total / self.norm
 
     def _sum(self, ordered: Ordered, before: np.ndarray, size: np.ndarray | None, limit: np.ndarray) -> np.ndarray:
-        """Return the sums over the hits above the limit, which are few with a small cutoff."""
+        """Return the sums over the hits up to the limit, which are few with a small cutoff."""
         hits, k, m = self.hits, ordered.k, len(self.norm)
         counted: Any = slice(None) if k == 1 and self.limits is None else np.flatnonzero(before < limit)
         ranking, hit = (0, counted) if k == 1 else np.divmod(counted, before.shape[1])

@@ -1,7 +1,7 @@
 """Sort documents by score within their queries, once for all measures.
 
-An unstable (vectorised) sort comes first. Then one sort of packed integers orders the runs of equal scores by the tie
-rule.
+Sort with an unstable (vectorised) sort, then order the runs of equal scores by the tie rule with one sort of packed
+integers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Ranking:
     ----------
     judgements : Judgements
     scores : array (n,) or (k, n)
-        In the row order of the judgements; finite or infinite, not NaN.
+        Scores in the row order of the judgements, finite or infinite, not NaN.
     """
 
     __slots__ = ("_condensed", "_orders", "_sorted", "hit_ranks", "judgements", "scores", "single")
@@ -85,7 +85,7 @@ class Ordered:
 
     `rows[:, offsets[i] + j]` is the row of the document at rank j + 1 of query i, int64 (k, n). If the tie rule is an
     average, equal scores are ordered by falling grade, so that sums have the same bits for any order of the rows.
-    `tied`, bool (k, n), marks documents with the score of the previous document of their query.
+    `tied`, bool (k, n), marks documents whose score equals the score of the previous document of their query.
     """
 
     __slots__ = ("_hit_places", "any_tied", "judgements", "k", "rows", "tied", "ties")
@@ -104,7 +104,7 @@ class Ordered:
         return self.judgements.grades[self.rows]
 
     def hits(self, rel: float) -> Hits:
-        """Return the documents of grade `rel` and above."""
+        """Return the documents with a grade of at least `rel`."""
         return hits_of(self.judgements, rel)
 
     def hit_ranks(self, rel: float) -> np.ndarray:
@@ -153,7 +153,7 @@ class Ordered:
         return total - (total[:, first] - values[:, first])
 
     def count_above(self, mask: np.ndarray, hits: Hits) -> np.ndarray:
-        """Return the number of rows of a mask (n,), which has no hits, above each hit: int64 (k, h)."""
+        """Return the number of marked rows above each hit, int64 (k, h), from a mask (n,) that marks no hits."""
         above = self.running(mask[self.rows].astype(np.int64))
         return np.take_along_axis(above, self.hit_places(hits) + hits.first_row, axis=1)
 
@@ -183,7 +183,7 @@ def _sorted_rows(judgements: Judgements, scores: np.ndarray, dtype: np.dtype) ->
 
 
 def _settled(rows: np.ndarray, tied: np.ndarray, order: TieOrder | None) -> np.ndarray:
-    """Return the rows (k, n) with runs of equal scores in a total order (None: row order)."""
+    """Return the rows (k, n) with runs of equal scores in a total order, or in row order for None."""
     shape, rows, tied = rows.shape, rows.ravel(), tied.ravel()
     member = tied.copy()
     member[:-1] |= tied[1:]

@@ -11,7 +11,7 @@ from truerank.measures.rank_form import FIRST, RankForm
 
 
 class ReciprocalRank(Measure):
-    """1 / rank of the first relevant document, or 0 if it is not ranked or beyond the cutoff. The mean is MRR."""
+    """1 / rank of the first relevant document; 0 if it is not ranked up to the cutoff. The mean is MRR."""
 
     NAME = "RR"
     OWN = ("rel", "cutoff")
@@ -24,7 +24,7 @@ class ReciprocalRank(Measure):
         return RankForm(FIRST, hits, weights, norm, hits.total == 0, limits=self.limits(judgements))
 
     def _weights(self, rank: np.ndarray) -> np.ndarray:
-        """Return the value if the first relevant document has this rank."""
+        """Return the value of a query by the rank of its first relevant document."""
         return 1.0 / rank
 
 

@@ -1,4 +1,4 @@
-"""Shares of pairs of documents: the area under the ROC curve, and errors between two grades."""
+"""Shares of pairs of documents: the area under the ROC curve, and wrongly ordered pairs of two grades."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Accuracy(Measure):
 
     @property
     def rises_with_grades(self) -> bool:
-        """False with a cutoff: another relevant document among the first k may be below others."""
+        """Return False with a cutoff, because a further relevant document among the first k may rank below others."""
         return self.cutoff is None
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
@@ -58,8 +58,8 @@ class Accuracy(Measure):
 class WrongPairs(Measure):
     """`pairs(a, b)`: the share of wrongly ordered pairs of documents of grades `a` and `b`. Lower is better.
 
-    Figure 6 of the AdaRank paper shows `pairs(2, 0)`, `pairs(2, 1)` and `pairs(1, 0)`. By default a query without such
-    a pair is skipped.
+    Figure 6 of the AdaRank paper has `pairs(2, 0)`, `pairs(2, 1)` and `pairs(1, 0)`. By default a query without such a
+    pair is skipped.
     """
 
     NAME = "pairs"
@@ -78,7 +78,7 @@ class WrongPairs(Measure):
 
 
 def wrong_pairs(ordered: Ordered, good: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count pairs of a `good` and a `bad` row (masks (n,)): those with the bad row first (k, m), and all (m,).
+    """Count (good, bad) pairs of rows from masks (n,): pairs with the bad row first (k, m), and all pairs (m,).
 
     Under `ties="average"` a tied pair counts as half wrong.
     """

@@ -1,4 +1,4 @@
-"""Measures that only NIST's trec_eval has, under its names."""
+"""Measures that only NIST's trec_eval has, by the names that it uses."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TrecMeasure(Measure):
     def __call__(self, *positional: Any, **settings: Any) -> Measure:
         if positional or not settings.keys().isdisjoint(("root", "parameter")):
             raise InvalidInputError(
-                f"{self}: settings are given by name, and its number is a part of its name", code="positional"
+                f"{self}: give settings by name; the number is a part of the name", code="positional"
             )
         return super().__call__(**settings)
 
@@ -74,7 +74,7 @@ class TrecMeasure(Measure):
 
     @property
     def rises_with_grades(self) -> bool:
-        """False for measures that count unjudged documents."""
+        """Return False for measures that count unjudged documents."""
         return self.root not in _UNWANTED
 
     def check(self) -> Measure:
@@ -109,7 +109,7 @@ class TrecMeasure(Measure):
 
 @kept
 def _counts(judgements: Judgements) -> list[list[int]]:
-    """Return the number of judged documents of each grade from 0, for each query."""
+    """Return the number of judged documents of each query by grade, from grade 0."""
     counts = []
     for query in range(judgements.n_queries):
         rows = slice(*judgements.offsets[query : query + 2])
@@ -128,7 +128,7 @@ def _counts(judgements: Judgements) -> list[list[int]]:
 
 
 def trec_measure(name: str, version: str) -> TrecMeasure | None:
-    """Return the measure with a name that trec_eval prints, or None; `relative_P.5` means `relative_P_5`."""
+    """Return the measure that trec_eval prints under a name, or None; `relative_P.5` means `relative_P_5`."""
     if name in OWN_NAMES and RANKED[name].kind not in ("cutoffs", "shares"):
         return TrecMeasure(root=name, convention=version)
     root, _, text = name.rpartition("_")

@@ -1,4 +1,4 @@
-"""Is a difference between rankers real? Tests, intervals, corrections and tables of wins and losses."""
+"""Decide whether a difference between rankers is real: tests, intervals, corrections and tables of wins and losses."""
 
 import lazy_loader
 

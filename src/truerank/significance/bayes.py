@@ -1,4 +1,4 @@
-"""Bayesian answers about mean differences: how probable is better, equivalent and worse, given a region of equivalence.
+"""Probabilities that a system is better, equivalent or worse, given a region of practical equivalence.
 
 The model of the differences d_1 … d_n of one pair:
 
@@ -32,7 +32,7 @@ _HALVINGS = 40
 
 
 class Posterior(NamedTuple):
-    """Posterior of h mean differences; the ends are those of the central 95 % of the probability."""
+    """Posterior of h mean differences; `low` and `high` are the ends of the central 95 % of the probability."""
 
     worse: np.ndarray  # P(μ < -δ), float64 (h,)
     equivalent: np.ndarray  # P(-δ ≤ μ ≤ δ)
@@ -47,20 +47,20 @@ def posterior(differences: Any, rope: float, *, scale: float = SCALE, ends: bool
     Parameters
     ----------
     differences : float array (n, h)
-        NaN where a topic is undefined. A pair whose differences are all equal has its posterior at that value. With
-        fewer than two topics, or six of equal differences, there is none (NaN): signs alone do not reach 0.95.
+        NaN where a topic is undefined. A pair whose differences are all equal has its posterior at this value. With
+        fewer than two topics, or six of equal differences, the posterior is NaN, as signs alone do not reach 0.95.
     rope : float
         δ ≥ 0, in the unit of the measure: a smaller difference does not matter in practice.
     scale : float, default 0.35
         c of the prior: with probability 1/2 the true difference is below c standard deviations of the differences.
     ends : bool, default True
-        Whether `low` and `high` are computed, which takes most of the time; NaN if not.
+        Whether to compute `low` and `high`, which takes most of the time; if False, both are NaN.
 
     Notes
     -----
-    With a = n + 1/g, m_g = n m/a and S_g = Σ (d - m)² + n m²/(1 + n g), the posterior of μ given g is
-    m_g + √(S_g/(n a)) t_n, and that of g is proportional to p(g) (1 + n g)^(-1/2) S_g^(-n/2). The integral over log g
-    is a sum over 141 nodes. Cost: 141 h values of Student's distribution for each probability.
+    With a = n + 1/g, m_g = n m/a and S_g = Σ (d - m)² + n m²/(1 + n g), the posterior of μ given g is m_g + √(S_g/(n
+    a)) t_n, and the posterior of g is proportional to p(g) (1 + n g)^(-1/2) S_g^(-n/2). The integral over log g is a
+    sum over 141 nodes. Cost: 141 h values of Student's distribution for each probability.
 
     References
     ----------
@@ -103,13 +103,13 @@ def posterior(differences: Any, rope: float, *, scale: float = SCALE, ends: bool
 
 
 def cautious(differences: Any, rope: float, loss: Any, *, scale: float = SCALE, ends: bool = True) -> Posterior:
-    """Return the posterior with an `equivalent` that one more query with a large difference does not undo.
+    """Return the posterior with an `equivalent` that one more query with a large difference does not change.
 
-    Rare large differences are seldom in a sample, and `posterior` is then too sure of equivalence. Here it is the least
-    of three probabilities: of the differences alone, and with one more of x or of -x, where x is the larger of twice
-    the largest difference and `loss`, what a query that fails loses (scalar or (h,)). worse, equivalent and better add
-    up to at most 1; the rest depends on such a query. It is NaN without a loss (NaN), and with fewer than 50 queries,
-    where this rule was too sure, too (`python -m validation bayes`).
+    A sample seldom has rare large differences, so `posterior` overestimates equivalence. The result is the least of
+    three probabilities: from the differences alone, and with one more difference of x or of -x. x is the larger of
+    twice the largest difference and `loss`, the loss on a query that fails (scalar or (h,)). The probabilities of
+    worse, equivalent and better add up to at most 1. `equivalent` is NaN if the loss is NaN, and for fewer than 50
+    queries, where this rule is still wrong too often (`python -m validation bayes`).
     """
     d = as_differences(differences)
     found = posterior(d, rope, scale=scale, ends=ends)
@@ -120,7 +120,7 @@ def cautious(differences: Any, rope: float, loss: Any, *, scale: float = SCALE, 
 
 
 def _mixture(n: np.ndarray, mean: np.ndarray, deviation: np.ndarray, scale: float) -> tuple[np.ndarray, ...]:
-    """Centres, spreads and weights (h, nodes) of the Student distributions of the posterior."""
+    """Return centres, spreads and weights (h, nodes) of the Student distributions of the posterior."""
     x = 2.0 * math.log(scale) + np.arange(-_BELOW, _ABOVE, _STEP)
     g, n, mean = np.exp(x), n[:, None].astype(np.float64), mean[:, None]
     a = n + 1.0 / g
@@ -132,7 +132,7 @@ def _mixture(n: np.ndarray, mean: np.ndarray, deviation: np.ndarray, scale: floa
 
 
 class PracticalPair(NamedTuple):
-    """What the posterior says of one pair."""
+    """The posterior probabilities of one pair."""
 
     a: str
     b: str
@@ -145,7 +145,7 @@ class PracticalPair(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """The answer with a probability of at least 0.95, else "undecided"."""
+        """The outcome with a probability of at least 0.95, else "undecided"."""
         held = {"better": self.better, "equivalent": self.equivalent, "worse": self.worse}
         return next((name for name, probability in held.items() if probability >= SURE), "undecided")
 
@@ -164,7 +164,7 @@ class Practical(Result):
 
     @property
     def summary(self) -> str:
-        """The verdict on the first pair, or how many pairs are decided."""
+        """A sentence with the verdict on the first pair, or the number of decided pairs."""
         if len(self.pairs) == 1:
             (pair,) = self.pairs
             if math.isnan(pair.better):
@@ -194,8 +194,9 @@ class Practical(Result):
         caption = (
             f"{self.measure or 'values'}, {counted(self.queries, 'query')}; region of practical equivalence "
             f"±{self.rope:g}; normal differences, Cauchy prior of scale {self.scale:g} on the standardised mean; each "
-            "pair by itself, without a correction for several. Equivalence also holds with one more query of a large "
-            f"difference, needs {FEWEST} queries and cannot see differences on fewer than {unseen:.2g} % of queries"
+            f"pair alone, without a correction for several pairs. Equivalence also holds with one more query of a "
+            f"large difference. It requires {FEWEST} queries, and cannot detect differences on fewer than "
+            f"{unseen:.2g} % of queries"
         )
         return styled_table(rows, header, style, caption)
 

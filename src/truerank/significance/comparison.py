@@ -1,4 +1,4 @@
-"""Compare several rankers on the same queries: differences, intervals, p-values, and their correction."""
+"""Compare several rankers on the same queries: differences, intervals, p-values and corrections."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ CORRECTIONS = ("max-t", *_CORRECTIONS)
 
 
 class MeasuredValues(NamedTuple):
-    """Values of one measure by ranker and query, for `compare_measures`; `tie_averaged` is that of `Comparison`.
+    """Values of one measure by ranker and query, for `compare_measures`; for `tie_averaged` see `Comparison`.
 
-    Intervals of means end at the limits of `by`, as those of `evaluate` do.
+    Intervals of means end at the limits of `by`, as in `evaluate`.
     """
 
     per_query: Mapping[str, np.ndarray]
@@ -96,7 +96,7 @@ def compare_values(
     """Compare rankers by their values (m,) on the same queries in the same order; see `Experiment.compare`.
 
     `options` are `baseline`, `test`, `correction`, `margin`, `random_state` and `query_ids`. With
-    `higher_is_better=False` (errors), `a` wins where it is lower, and its difference is then positive.
+    `higher_is_better=False` (errors), the lower value wins a query, and its difference is positive.
 
     Examples
     --------
@@ -121,20 +121,22 @@ def compare_measures(
     history: History | None = None,
     judgements: Judgements | None = None,
 ) -> list[Comparison]:
-    """Compare the same rankers on the same queries by each measure; p is corrected for all pairs and measures.
+    """Compare rankers on the same queries by each measure; p is corrected for all pairs and measures.
 
-    With a `history` and the queries' `judgements`, p and intervals are those of the next look at these queries.
+    With a `history` and the queries' `judgements`, p and intervals belong to the next look at these queries.
     """
     check_choice(test, "test", TESTS)
     correction = ("max-t" if test in OF_MEANS else "holm") if correction is None else correction
     check_choice(correction, "correction", CORRECTIONS)
     if correction == "max-t" and test not in OF_MEANS:
         raise InvalidInputError(
-            f"correction 'max-t' is of means, and test {test!r} is not; choose 'holm'", argument="correction"
+            f"correction 'max-t' requires a test of means, but test={test!r} is not. Choose correction 'holm'",
+            argument="correction",
         )
     if margin is not None and test not in OF_MEANS:
         raise InvalidInputError(
-            f"margin is about means, and test {test!r} is not; choose 'randomisation' or 't'", argument="margin"
+            f"margin requires a test of means, but test={test!r} is not. Choose 'randomisation' or 't'",
+            argument="margin",
         )
     margin = checked_margin(margin)
     names = list(measured[0].per_query)
@@ -178,7 +180,7 @@ def compare_measures(
 
 
 def _places(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
-    """Return the places of the rankers of each pair: each against the baseline, or all pairs if it is None."""
+    """Return the places of the rankers of each pair: each ranker against the baseline, or all pairs for None."""
     if len(names) < 2:
         raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}", code="one-ranker")
     if baseline is None:
@@ -199,9 +201,9 @@ def _compared_pairs(
     level: float,
     without: int | None = None,
 ) -> tuple[list[list[PairComparison]], float, int, bool]:
-    """Return the pairs by measure, the smallest possible p, the resamples, and whether Holm has a share of the level.
+    """Return pairs by measure, the smallest possible p, the resamples, and whether Holm has a share of the level.
 
-    `without` leaves out a query.
+    `without` is the index of a query to leave out.
     """
     names = list(measured[0].per_query)
     d, losses_of_one = _differences(measured, places, margin, without)
@@ -251,9 +253,9 @@ def _compared_pairs(
 def _differences(
     measured: Sequence[MeasuredValues], places: list[tuple[int, int]], margin: float | None, without: int | None
 ) -> tuple[np.ndarray, list[float | None]]:
-    """Return differences (queries, pairs of all measures), positive if the first is better, and with a margin losses.
+    """Return differences (queries, pairs of all measures), positive where the first is better; losses with a margin.
 
-    The losses are those of one query that fails (`failing_loss`).
+    A loss is the loss on one query that fails (`failing_loss`).
     """
     first, second = (np.array(one) for one in zip(*places))
     columns, losses = [], list[float | None]()
@@ -286,7 +288,7 @@ def _corrected(
 
 
 def as_values(per_query: Mapping[str, ArrayLike]) -> np.ndarray:
-    """Values by query of some rankers, float64 (rankers, m)."""
+    """Return the values of rankers by query, float64 (rankers, m)."""
     values = [as_sample(own, name, nan=True) for name, own in per_query.items()]
     if len({len(own) for own in values}) > 1:
         lengths = ", ".join(f"{name} {len(own)}" for name, own in zip(per_query, values))
@@ -304,8 +306,8 @@ def _interval(values: ArrayLike, by: Measure | None) -> Interval:
 def resamples_for(n_tests: int, level: float = 0.05) -> int:
     """Return the resamples with which the smallest p times the number of tests is half the level (10,000 to 400,000).
 
-    The smallest p of B resamples is 1/(B + 1), and Holm multiplies it by the number of tests. With fewer resamples no
-    difference could be significant.
+    The smallest p of B resamples is 1/(B + 1), and Holm multiplies it by the number of tests. With fewer resamples, no
+    difference can be significant.
 
     >>> resamples_for(1), resamples_for(4950)
     (10000, 198000)

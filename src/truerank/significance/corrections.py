@@ -1,7 +1,7 @@
-"""Corrections for families of comparisons: of single p-values, and by resampling (max-T); simultaneous intervals.
+"""Corrections for families of comparisons, from p-values or by resampling (max-T), and simultaneous intervals.
 
-A resample draws a sign for each topic. For features that are compared with shuffled copies, it draws for each topic
-which copy replaces the original. All hypotheses use the same draw.
+A resample draws a sign for each topic. For features that are compared with shuffled copies, a resample draws for each
+topic the copy that replaces the original. All hypotheses use one draw.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SMALL = 1 / 8  # of the scale that max-T uses: Holm's part is for smaller diffe
 
 
 def bonferroni(p: ArrayLike) -> np.ndarray:
-    """Return p-values times the size of their family, at most 1.
+    """Return p-values multiplied by the size of their family, at most 1.
 
     Examples
     --------
@@ -62,8 +62,8 @@ def holm(p: ArrayLike) -> np.ndarray:
 def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
     """Return Benjamini and Hochberg's step-up adjusted p-values (1995).
 
-    The i-th smallest of n becomes the smallest of n p_(j) / j over j ≥ i. At level 0.05, at most 5 % of the differences
-    that are called significant are expected to be wrong. Holm bounds the chance of a single wrong one.
+    The i-th smallest of n becomes the smallest of n p_(j) / j over j ≥ i. At level 0.05, at most 5 % of the significant
+    differences are expected to be false. Holm's correction bounds the probability of a single false one.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def step_down_max_t(
     differences : float array (n topics, h hypotheses)
         NaN if a topic is undefined for a hypothesis's measure. Such a topic is left out of the test of the hypothesis.
     measures : sequence (h,), optional
-        The measure of each hypothesis. Hypotheses of one measure share one scale. By default all do.
+        The measure of each hypothesis. Hypotheses of one measure share one scale. By default, all do.
     n_resamples : int, default=10_000
         Random sign vectors B. If only B or fewer sign vectors exist (2^n), each is used once.
     random_state : seed
@@ -118,7 +118,7 @@ def step_down_max_t(
     Returns
     -------
     Family
-        p is 1 without any difference, and never below 2^(1 - nonzero differences).
+        p is 1 for a hypothesis without any difference, and never below 2^(1 - nonzero differences).
 
     Raises
     ------
@@ -128,15 +128,15 @@ def step_down_max_t(
     Notes
     -----
     T_h = Σ_i d_ih / (s_v √n_h), with n_h the topics of hypothesis h and s_v the root mean square of the differences of
-    measure v. A resample has T*_h = Σ_i ε_i d_ih / (s_v √n_h), with one sign ε_i a topic. With hypotheses ordered by
-    falling |T|, p_(j) is (count + 1)/(B + 1) for the resamples in which the largest |T*| of the hypotheses j, j + 1, …
-    is at least |T_(j)|, and at least p_(j-1).
+    measure v. A resample has T*_h = Σ_i ε_i d_ih / (s_v √n_h), with one sign ε_i a topic. Let the hypotheses be ordered
+    by falling |T|. In count resamples, the largest |T*| of the hypotheses j, j + 1, … is at least |T_(j)|; p_(j) is
+    (count + 1)/(B + 1), and at least p_(j-1).
 
-    Scales of single hypotheses do not hold the level: almost identical rankers have few, skewed nonzero differences.
-    With one scale, a hypothesis with small differences is not found together with large ones; see
-    `divided_step_down`. The test is exact for symmetric differences. With 50 topics and strongly skewed differences,
-    the error of the whole family is up to 6 % (`python -m validation max_t`). Cost: O(B n h) time, 256 numbers a
-    hypothesis.
+    A scale for each hypothesis does not keep the level, because almost identical rankers have few, skewed nonzero
+    differences. With one scale, max-T misses a hypothesis with small differences among hypotheses with large
+    differences; see `divided_step_down`. The test is exact for symmetric differences. With 50 topics and strongly
+    skewed differences, the error of the family is up to 6 % (`python -m validation max_t`). Cost: O(B n h) time, 256 h
+    numbers.
 
     References
     ----------
@@ -162,19 +162,19 @@ def divided_step_down(
     level: float = LEVEL,
     random_state: RandomState = 0,
 ) -> Family:
-    """Return p-values of mean differences, adjusted for the family with the level divided between max-T and Holm.
+    """Return p-values of mean differences, adjusted for the family, with the level divided between max-T and Holm.
 
-    p_adjusted = min(1, 1.25 p_max-T, 5 p_Holm), with p_Holm Holm's correction of each hypothesis's own randomisation p
-    by the same signs. At level 0.05, max-T rejects at 0.04 and Holm at 0.01, so the error of the family is at most the
-    sum where each part keeps its level. max-T alone does not find a small, steady difference among large ones, and
-    Holm does. For 28 pairs on resampled collections the measured error is 4 to 6 % (`python -m validation families`).
+    p_adjusted = min(1, 1.25 p_max-T, 5 p_Holm), where p_Holm is Holm's correction of the randomisation p of each
+    hypothesis alone, by the same signs. At level 0.05, max-T rejects at 0.04 and Holm at 0.01, so the error of the
+    family is at most the sum if each part keeps its level. Unlike max-T, Holm finds small, steady differences among
+    large ones. For 28 pairs on resampled collections the measured error is 4 to 6 % (`python -m validation families`).
 
-    Holm's part reads 1 instead of the own p of the other hypotheses (`small_and_steady`). Their own tests err far more
-    often than their level says: where one topic in fifty decides the mean, most samples do not have it.
+    Holm's part counts p as 1 for hypotheses that are not small and steady (`small_and_steady`). For such a hypothesis,
+    the test alone errs far more often than its level: if one topic in fifty decides the mean, most samples lack it.
 
-    `differences`, `measures` and `random_state` are those of `step_down_max_t`. Hypotheses without any difference have
-    p = 1 and are not among the h that are counted. If h is 1, the adjusted p is that of the hypothesis alone. There are
-    `family_resamples(h, level)` resamples. If Holm's part requires more than 400,000, max-T has the full level.
+    For `differences`, `measures` and `random_state` see `step_down_max_t`. Hypotheses without any difference have p = 1
+    and do not count in h. If h is 1, the adjusted p is the p of the hypothesis alone. The number of resamples is
+    `family_resamples(h, level)`. If Holm's part requires more than 400,000 resamples, max-T has the full level.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def divided_step_down(
 def family_resamples(h: int, level: float = LEVEL) -> tuple[int, bool]:
     """Return the resamples for a family of h hypotheses, and whether max-T and Holm divide the level.
 
-    With 10 h/level resamples (10,000 to 400,000), the smallest p of Holm's part is half the level. If even 400,000
+    With 10 h/level resamples (10,000 to 400,000), the smallest p of Holm's part is half the level. If 400,000 resamples
     cannot be enough (h > 4,000 at level 0.05), max-T has the full level, with at least 500/level resamples.
 
     >>> family_resamples(28), family_resamples(1000), family_resamples(5356)
@@ -234,8 +234,8 @@ def simultaneous_intervals(
 ) -> Simultaneous:
     """Return intervals of mean differences that contain all the true means at once with probability `level`.
 
-    Use them for a mean that was selected, such as that of the best of several systems. They are the single-step
-    intervals of `divided_step_down`, so its p can be below 0.05 where the interval contains 0.
+    Use these intervals for a selected mean, such as the mean of the best of several systems. The intervals are the
+    single-step intervals of `divided_step_down`, so its p can be below 0.05 although the interval contains 0.
 
     Parameters
     ----------
@@ -250,9 +250,9 @@ def simultaneous_intervals(
         m_k ± √(n_k/(n_k - 1)) q s_v/√n_k     q the 1 - 0.8 α quantile of max |T*| of the centred differences
         m_k ± t s_k/√n_k                      t Student's quantile for 1 - 0.2 α/h, if k is `small_and_steady`
 
-    s_v is here the root mean square of the centred differences. One hypothesis has Student's interval at `level`. If
-    max-T has the full level, only the first line is used. With fewer than two topics, and if all differences are equal,
-    there is none.
+    s_v is here the root mean square of the centred differences. A single hypothesis has Student's interval at `level`.
+    If max-T has the full level, only the first line applies. With fewer than two topics, or if all differences are
+    equal, the interval is NaN.
 
     Examples
     --------
@@ -287,10 +287,10 @@ def simultaneous_intervals(
 
 
 def small_and_steady(differences: ArrayLike, measures: ArrayLike | None = None) -> np.ndarray:
-    """Return which hypotheses (h,) Holm's part tests: those with small and steady differences.
+    """Return which hypotheses (h,) Holm's part tests: hypotheses with small and steady differences.
 
-    Their root mean square is at most an eighth of the scale s_v of their measure, with which max-T cannot find them.
-    This does not depend on the signs, and neither does `steady_differences`.
+    The root mean square of small differences is at most an eighth of the scale s_v of their measure, so that max-T
+    cannot find them. The choice does not depend on the signs, and neither does `steady_differences`.
     """
     d, scale = _with_scales(differences, measures)
     small = np.sqrt((d**2).sum(axis=0)) <= _SMALL * scale

@@ -1,20 +1,19 @@
 """Decide whether retrieval is as good as before, from values by query: PASS, FAIL or INCONCLUSIVE.
 
-A commit FAILs where a loss is shown, PASSes where it is shown that there is none above δ, and is INCONCLUSIVE where
-neither is shown.
+A commit FAILs if a loss is shown, PASSes if a loss above δ is excluded, and is INCONCLUSIVE otherwise.
 
-* The whole set and all segments are one family. FAIL requires that the simultaneous interval of a difference lies below
-  0, that its estimate is below -δ, and that enough queries differ (six at the level 0.05). The level is 0.05/N with N
-  looks at the same queries. With several looks the intervals are Student's with Bonferroni's correction, because random
-  signs show too little of a skewed tail, and the longer end is corrected for skewness (Hall 1992). There each has at
-  least the root mean square of all deviations, since a segment without a rare loss shows too little of it.
-* Where no query gains as much as the mean query loses, a FAIL of the whole set requires that the loss is still shown
-  after one more query that gains what a query of the baseline can gain.
-* PASS requires "better", or "not worse by more than δ", of the whole set (`significance.intervals.Verdict`).
-* Floors (least means, largest losses) are a family of their own, with the level 0.05/N divided by their number.
+* The whole set and all segments are one family. FAIL requires that the simultaneous interval of a difference is below
+  0, the estimate is below -δ, and enough queries differ (six at the level 0.05). With N looks at the same queries, the
+  level is 0.05/N. With several looks, the intervals are Student's with Bonferroni's correction, because random signs
+  underestimate a skewed tail. The longer end is corrected for skewness (Hall 1992). Each deviation is then at least the
+  root mean square of all deviations, since a segment without a rare loss underestimates it.
+* If no query gains as much as the mean query loses, a FAIL of the whole set requires that one more query does not hide
+  the loss. This query gains what a query of the baseline can gain.
+* PASS requires that the whole set is "better", or "not worse by more than δ" (`significance.intervals.Verdict`).
+* Floors (least means, largest losses) are a separate family, with the level 0.05/N divided by the number of floors.
 
-A commit that changed nothing FAILs with a probability of at most 0.05 over all segments and looks, and the floors have
-another 0.05, on resampled collections (`python -m validation gate`).
+A commit that changes nothing FAILs with a probability of at most 0.05 over all segments and looks, plus 0.05 for the
+floors, on resampled collections (`python -m validation gate`).
 
 References
 ----------
@@ -57,7 +56,7 @@ _SAME = 1e-9  # differences that rounding alone makes
 
 
 class GateLine(NamedTuple):
-    """One line of a gate: the whole set, a segment, or a floor. Figures that a line does not have are NaN."""
+    """One line of a gate: the whole set, a segment, or a floor. Figures that do not apply to the line are NaN."""
 
     name: str
     n: int
@@ -71,9 +70,9 @@ class GateLine(NamedTuple):
 
 
 class Floor(NamedTuple):
-    """A bound on one system's mean: `bound` is its least value, or with `most` its largest.
+    """A bound on the mean of one system: `bound` is the least mean, or the largest mean if `most` is set.
 
-    `values` (m,) are NaN for queries that the mean leaves out. Those of a largest mean are losses of 0 or 1.
+    `values` (m,) are NaN for queries that the mean leaves out. For a largest mean, the values are losses of 0 or 1.
     """
 
     name: str
@@ -85,30 +84,30 @@ class Floor(NamedTuple):
 
 @dataclass(frozen=True)
 class Gate(Result):
-    """What a gate decides, and why.
+    """The decision of a gate and the reason.
 
     Attributes
     ----------
     verdict : "PASS", "FAIL" or "INCONCLUSIVE"
     reason : str
-        Why, in one sentence.
+        The reason of the verdict, in one sentence.
     lines : list of GateLine
         The whole set, the floors, and the segments.
     least_margin : float
-        The least δ with which a commit without any difference passes; NaN if the measure has no such δ.
+        The least δ with which a commit that changes nothing passes; NaN if the measure has no such δ.
     least_queries : int or None
-        The number of queries with which such a commit passes at the margin.
+        The number of queries with which a commit that changes nothing passes at the margin.
     needed : int or None
-        About how many such queries decide, if the gate is inconclusive and this is known.
+        The approximate number of queries that decide, if the gate is inconclusive and the number is known.
     lost : list of (str, float)
-        The queries that lost most, with their differences.
+        The queries with the largest losses, with their differences.
     look, looks : int
-        The number of this look at the same queries, and the looks that share the level.
+        The number of this look at the same queries, and the number of looks that share the level.
     notes : list of str
     about : dict
         The measure, its convention, the names of the systems, the margin, the level of the intervals.
     inconclusive : "pass", "fail" or None
-        Whose exit code an inconclusive gate has.
+        The verdict whose exit code an inconclusive gate returns.
     """
 
     verdict: str
@@ -132,7 +131,7 @@ class Gate(Result):
 
     @property
     def exit_code(self) -> int:
-        """0 for PASS, 1 for FAIL, 3 for INCONCLUSIVE, unless `inconclusive` says which of the others it is."""
+        """The exit code: 0 for PASS, 1 for FAIL, 3 for INCONCLUSIVE unless `inconclusive` names another verdict."""
         return EXIT_CODES[self.inconclusive if self.verdict == INCONCLUSIVE and self.inconclusive else self.verdict]
 
     def _figures(self) -> dict[str, Any]:
@@ -155,7 +154,7 @@ class Gate(Result):
         return lines_table(self.lines, self.about.get("level", LEVEL), style)
 
     def to_markdown(self) -> str:
-        """Return the summary of a pull request."""
+        """Return the summary for a pull request."""
         lines = [f"**{self.verdict}**: {self.reason}", "", self._table("markdown"), ""]
         return "\n".join([*lines, *(f"- {text}" for text in self._more())]) + "\n"
 
@@ -169,7 +168,7 @@ class Gate(Result):
 
 
 def lines_table(lines: Sequence[GateLine], level: float, style: str) -> str:
-    """Return lines as a table, in a style of `styled_table`; `level` is that of the intervals."""
+    """Return lines as a table in a style of `styled_table`; `level` is the level of the intervals."""
     rows: list[list[Any]] = []
     for one in lines:
         form = ".4f" if math.isnan(one.difference) else "+.4f"
@@ -188,7 +187,7 @@ def _signed(value: float) -> str:
 def least_margin(loss: float, n: int) -> float:
     """Return the δ above which n queries without any difference pass: L (1 + t)/(n + 1).
 
-    L is the mean of the baseline's values, and t Student's .975 quantile with n degrees of freedom.
+    L is the mean of the baseline's values, and t is Student's 0.975 quantile with n degrees of freedom.
 
     >>> [round(least_margin(0.5, n), 4) for n in (20, 74, 200)]
     [0.0735, 0.02, 0.0074]
@@ -197,7 +196,7 @@ def least_margin(loss: float, n: int) -> float:
 
 
 def least_queries(loss: float, margin: float) -> int | None:
-    """Return the least n with `least_margin(loss, n)` below the margin.
+    """Return the least n for which `least_margin(loss, n)` is below the margin.
 
     >>> [least_queries(loss, 0.02) for loss in (0.3, 0.5, 0.8)]
     [45, 74, 119]
@@ -206,9 +205,9 @@ def least_queries(loss: float, margin: float) -> int | None:
 
 
 def failing_ends(differences: np.ndarray, level: float, random_state: RandomState = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends (h,) of the simultaneous intervals of means, NaN where there is none.
+    """Return the ends (h,) of the simultaneous intervals of means, or NaN without an interval.
 
-    `differences` (n, h) are those of the whole set and of segments, NaN where a query is not in a segment.
+    `differences` (n, h) has a column for the whole set and for each segment, NaN for queries outside the segment.
     """
     if level >= LEVEL:
         found = simultaneous_intervals(differences, level=1.0 - level, random_state=random_state)
@@ -223,10 +222,10 @@ def failing_ends(differences: np.ndarray, level: float, random_state: RandomStat
 
 
 def skewed_half(t: np.ndarray, skewness: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Return how many deviations the upper end of a mean's interval is above it: t/√n, and more if gains are rare.
+    """Return the distance of the upper end of a mean's interval in deviations: t/√n, and more if gains are rare.
 
-    Where the skewness g of the n differences is positive, this is x with H(x) = t/√n, for Hall's transformation
-    H(x) = x - g x²/3 + g² x³/27 - g/(6n), which makes the t-statistic nearly symmetric.
+    If the skewness g of the n differences is positive, this is x with H(x) = t/√n, where Hall's transformation H(x) = x
+    - g x²/3 + g² x³/27 - g/(6n) makes the t-statistic nearly symmetric.
 
     >>> skewed_half(np.full(3, 3.0), np.array([-1.0, 0.0, 1.0]), np.array(25)).round(3).tolist()
     [0.6, 0.6, 0.802]
@@ -239,8 +238,8 @@ def skewed_half(t: np.ndarray, skewness: np.ndarray, n: np.ndarray) -> np.ndarra
 def fails(differences: np.ndarray, high: np.ndarray, margin: float, level: float) -> np.ndarray:
     """Return which means of differences (n, h) show a loss.
 
-    The interval is below 0, the estimate below -δ, and enough queries differ for a p below the level: 2^(1-k) with k
-    queries that differ. Equal differences, which have no interval, require this p for all h together.
+    A loss requires an interval below 0, an estimate below -δ, and k differing queries such that p = 2^(1-k) is below
+    the level. Equal differences, which have no interval, require this p for all h means together.
     """
     _, mean, deviation = moments(differences)
     least = smallest_p(np.count_nonzero(np.nan_to_num(differences), axis=0))
@@ -261,7 +260,7 @@ def decide_gate(
     query_ids: Sequence[Any] | None = None,
     random_state: RandomState = 0,
 ) -> Gate:
-    """Decide from the values (m,) of a measure by query, NaN where a query has none.
+    """Decide from the values (m,) of a measure by query, which are NaN for queries without a value.
 
     Parameters
     ----------
@@ -275,7 +274,7 @@ def decide_gate(
     looks, look : int
         Looks that share the level, and the number of this one. A look beyond `looks` is inconclusive.
     measure : Measure, optional
-        That of the values. Without it, more is better, and no value is negative.
+        The measure of the values. By default, higher is better, and no value is negative.
     query_ids : sequence (m,), optional
     random_state : seed of the resamples of simultaneous intervals
 
@@ -314,9 +313,9 @@ def decide_gate(
     notes = []
     if loss:
         notes.append(
-            f"a changed system without a gain passes with {counted(found.n, 'query')} only above a margin of "
-            f"{least_margin(loss, found.n):.3g}, and at the margin {delta:g} only with {least_queries(loss, delta)} "
-            "queries or more"
+            f"a changed system without a gain passes with {counted(found.n, 'query')} only if the margin is above "
+            f"{least_margin(loss, found.n):.3g}. At the margin {delta:g} it requires {least_queries(loss, delta)} "
+            f"queries or more"
         )
     if verdict == PASS and found.interval.high < 0:
         notes.append(
@@ -338,16 +337,16 @@ def segment_lines(
     new: np.ndarray, old: np.ndarray, masks: Mapping[str, np.ndarray], level: float, *, margin: float, sign: float,
     words: tuple[str, str] = (FAIL, ""), random_state: RandomState = None,
 ) -> list[GateLine]:  # fmt: skip
-    """Return a line for each set of queries (m,), with simultaneous intervals at the level; the first set has values.
+    """Return a line for each set of queries (m,), with simultaneous intervals; the first set has values.
 
-    `sign` is -1 for measures whose lower values are better. The verdicts are `words` where a loss is shown whose
-    estimate is above the margin, and where a gain is shown (`fails`).
+    `sign` is -1 for measures whose lower values are better. `words` are the verdicts for a loss whose estimate is above
+    the margin, and for a gain (`fails`).
     """
     d = sign * differences_of(new, old)
     columns = np.column_stack([np.where(mask, d, np.nan) for mask in masks.values()])
     filled = ~np.isnan(columns).all(axis=0)
     if not filled[0]:
-        raise InvalidInputError("no query has a value of both systems; they belong to other queries")
+        raise InvalidInputError("no query has a value of both systems. Pass values of the same queries")
     n, mean, _ = moments(columns[:, filled])
     low, high = failing_ends(columns[:, filled], level, random_state)
     failed, gained = fails(columns[:, filled], high, margin, level), fails(-columns[:, filled], -low, 0.0, level)
@@ -367,9 +366,9 @@ def segment_lines(
 def _unless_hidden(
     line: GateLine, k: int, mask: np.ndarray, d: np.ndarray, old: np.ndarray, level: float, measure: Measure | None
 ) -> GateLine:
-    """Return a line without its FAIL if one more query that gains would hide the loss.
+    """Return a line without its FAIL if one more query with a gain would hide the loss.
 
-    This is asked of all queries (line k = 0), and of segments whose queries all lose the same.
+    The rule applies to all queries (line k = 0), and to segments whose queries all lose the same.
     """
     x = d[mask & ~np.isnan(d)]
     if line.verdict != FAIL or (k and np.ptp(x) > _SAME):
@@ -381,16 +380,16 @@ def _unless_hidden(
 
 
 def _unseen_gain(d: np.ndarray, old: np.ndarray, measure: Measure | None) -> float:
-    """Return what one more query can gain where no query gains as much as the mean query loses, else 0.
+    """Return the possible gain of one more query if no query gains as much as the mean query loses, else 0.
 
-    It is the mean of what the baseline's values `old` lack to 1; measures without this limit have none.
+    The gain is the mean difference between 1 and the baseline's values `old`; measures without this limit have no gain.
     """
     bounded = measure is None or (measure.higher_is_better and is_share(measure))
     return max(0.0, 1.0 - float(np.nanmean(old))) if bounded and len(d) and d.max() <= -d.mean() else 0.0
 
 
 def _loses(n: int, mean: float, deviation: float, level: float, gain: float) -> bool:
-    """Return whether Student's interval of n differences is below 0, also after one more, if there is a `gain`."""
+    """Return whether Student's interval of n differences is below 0, also with one more difference of `gain`."""
     if gain:
         deviation = math.sqrt(((n - 1) * deviation**2 + n / (n + 1) * (gain - mean) ** 2) / n)
         n, mean = n + 1, (n * mean + gain) / (n + 1)
@@ -412,7 +411,7 @@ def _verdict(
     lines: list[GateLine], floors: list[GateLine], found: Verdict, margin: float, level: float, look: int, looks: int,
     unseen: float,
 ) -> tuple[str, str, int | None]:  # fmt: skip
-    """Return the verdict, its reason, and how many queries decide if it is inconclusive."""
+    """Return the verdict, the reason, and how many queries decide if the verdict is inconclusive."""
     whole, (mean, low, high) = lines[0], found.interval
     shown = f"{whole.new:.4f} against {whole.old:.4f} with {counted(found.n, 'query')}"
     flip = -1.0 if mean * whole.difference < 0 else 1.0  # less is better: what is printed is new less old
@@ -420,8 +419,8 @@ def _verdict(
     gain = f"{flip * mean:+.4f}{ends}"
     if look > looks:
         return INCONCLUSIVE, (
-            f"this is look {look} at these queries, and {looks} share the level; use new gold queries, or plan more "
-            "looks"
+            f"this is look {look} at these queries, but the level is divided by {looks} looks. Use new gold queries, "
+            f"or plan more looks"
         ), None  # fmt: skip
     if failed := [one for one in lines if one.verdict == FAIL]:
         where = [f"{one.name} ({one.difference:+.4f})" for one in failed[:3]]
@@ -439,28 +438,28 @@ def _verdict(
     if _passes(found):
         return INCONCLUSIVE, "; ".join(f"{one.name} is not shown: {_mean_of(one)}" for one in open_floors), None
     needed = queries_to_decide(found, margin, level / sum(one.n > 0 for one in lines), gain=unseen)
-    more = "more queries do not decide a difference near the margin" if needed is None else (
+    more = "more queries cannot decide a difference near the margin" if needed is None else (
         f"about {needed} such queries decide"
     )  # fmt: skip
     if found.loss is None:
-        more = 'a measure where less is better or values can be negative has no "not worse"'
-    loss = "neither a loss is shown, nor that it"
+        more = '"not worse" is undefined where values can be negative or lower is better'
+    loss = "the data show neither a loss nor that it"
     if whole.about:
-        loss = f"a loss is shown, but {whole.about}, nor is it shown that it"
+        loss = f"the data show a loss, but {whole.about}, and do not show that it"
     elif max(flip * whole.low, flip * whole.high) < 0:
         loss = "a loss is shown, but not that it"
     elif found.worse:
-        loss = "neither a loss is shown at the level that looks and segments share, nor that it"
+        loss = "the data show neither a loss at the level that looks and segments share, nor that it"
     return INCONCLUSIVE, f"{loss} is at most {margin:g}: {gain}, {shown}; {more}", needed
 
 
 def queries_to_decide(
     found: Verdict, margin: float, level: float = LEVEL, most: float = 1e6, gain: float = 0.0
 ) -> int | None:
-    """Return about how many queries with the same mean and deviation PASS or FAIL; None above `most`.
+    """Return about how many queries with the given mean and deviation PASS or FAIL, or None above `most`.
 
-    `level` is that of a FAIL of the whole set: a share of the family's, by Bonferroni, where there are segments. `gain`
-    is that of one more query, with which the loss must still be shown.
+    `level` is the level of a FAIL of the whole set: with segments, a share of the family's level, by Bonferroni. `gain`
+    is the gain of one more query, with which the loss must still be shown.
 
     >>> d = np.tile([-0.1, 0.1], 15)  # the mean 0, the deviation 0.102
     >>> queries_to_decide(decided("t", d, 0.02, 0.5), 0.02)
@@ -479,7 +478,7 @@ def queries_to_decide(
 
 
 def _least(holds: Callable[[int], bool], few: int, most: float = math.inf) -> int | None:
-    """Return the least n above `few`, at which a condition does not hold, from which on it holds; None above `most`."""
+    """Return the least n > `few` from which on a condition holds, if it does not hold at `few`; None above `most`."""
     many = max(1, 2 * few)
     while not holds(many):
         few, many = many, 2 * many
@@ -492,9 +491,9 @@ def _least(holds: Callable[[int], bool], few: int, most: float = math.inf) -> in
 
 
 def _floor(floor: Floor, level: float, shown: float) -> GateLine:
-    """Return whether a bound on a mean is kept, with the interval at 1 - level that decides.
+    """Return whether a bound on a mean is kept, with the deciding interval at 1 - level.
 
-    A table whose heading has the level `shown` gets the floor's own level in the line, where it is another.
+    If the heading of the table has another level (`shown`), the line states the level of the floor.
     """
     values = floor.values[~np.isnan(floor.values)]
     n, bound = len(values), check_number(floor.bound, floor.name)
@@ -515,10 +514,10 @@ def floor_interval(
 ) -> tuple[float, float]:
     """Return the interval of one mean that decides on a floor.
 
-    `losses`, and values between 0 and 1 that are all 0 or 1, have Clopper and Pearson's, because Student's lower end is
-    above a true mean near 1 in up to 18 % of samples. If all values are 1, the lower end is level^(1/n), and if all are
-    0, the upper end is 1 - level^(1/n); other equal values have none. Other values have Student's, within the measure's
-    limits.
+    `losses`, and values between 0 and 1 that are all 0 or 1, have Clopper and Pearson's interval, because Student's
+    lower end is above a true mean near 1 in up to 18 % of samples. If all values are 1, the lower end is level^(1/n);
+    if all are 0, the upper end is 1 - level^(1/n). Other equal values have no interval. All other values have Student's
+    interval within the measure's limits.
 
     >>> [round(end, 4) for end in floor_interval(np.ones(20), 0.05)], floor_interval(np.full(9, 0.5), 0.05)
     ([0.8609, 1.0], (nan, nan))

@@ -1,4 +1,4 @@
-"""The history of comparisons on the same queries, and the level that each of them has."""
+"""The history of comparisons on the same queries, and the level of each comparison."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from truerank.data.ranking_data import Judgements
 class History:
     """The history that `compare` and `retrain` read and extend, in one format.
 
-    `looks` counts the comparisons by the digest of a query. `results` holds the look of each comparison by the digest
-    of its results: the same results are no new look. `references` holds, by the digest of a model that was promoted as
-    not worse, "digest" and "path" of the last model that was promoted as better.
+    `looks` counts the comparisons by the digest of a query. `results` holds the number of each comparison by the digest
+    of its results: repeated results do not count again. `references` holds, by the digest of a model that was promoted
+    as not worse, the "digest" and "path" of the last model that was promoted as better.
     """
 
     looks: dict[str, int] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class History:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> History:
-        """Read the history of a file; an empty one if there is no file, and an error if it is no history."""
+        """Return the history in a file, empty if there is no file; raise if the file is not a history."""
         if not os.path.exists(path):
             return cls()
         try:
@@ -50,21 +50,21 @@ class History:
         return cls(looks, references, results)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Replace the file in one step."""
+        """Replace the file atomically."""
         with atomic_write(path) as stream:
             json.dump({"looks": self.looks, "references": self.references, "results": self.results}, stream, indent=0)
             stream.write("\n")
 
     def look(self, digests: np.ndarray, results: str = "") -> int:
-        """Return the number, from 1, of a comparison on these queries: that of the most used query plus one.
+        """Return the number, from 1, of a comparison on these queries: one more than the count of the most used query.
 
-        Results that were seen before have the number that they had.
+        Repeated results keep their number.
         """
         counts = (self.looks.get(f"{digest:016x}", 0) for digest in digests.tolist())
         return self.results.get(results) or 1 + max(counts, default=0)
 
     def count(self, digests: np.ndarray, results: str = "") -> None:
-        """Count one comparison for each of these queries, unless its results were seen before."""
+        """Count one comparison for each of these queries, unless the results are repeated."""
         if results in self.results:
             return
         if results:

@@ -1,7 +1,7 @@
 """Student's confidence intervals of means and mean differences over queries, and verdicts against a margin δ.
 
-Ends are NaN if there is no interval: with fewer than two queries, and if all values are equal. The intervals of the
-other tests are in `paired`.
+Ends are NaN if there is no interval: with fewer than two queries, or if all values are equal. The module `paired` has
+the intervals of the other tests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from truerank.significance.paired import LEVEL, as_sample, deviation_of, paired_
 
 
 class Interval(NamedTuple):
-    """An estimate with the ends of its interval; NaN if there is none."""
+    """An estimate with the ends of its interval, which are NaN if there is no interval."""
 
     estimate: float
     low: float
@@ -52,9 +52,8 @@ def mean_interval(a: ArrayLike, b: ArrayLike | None = None, *, level: float = 0.
 def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.95) -> Interval:
     """Return Student's interval of a measure's aggregate over queries, from values by query (m,).
 
-    A geometric mean has the interval of its mean logarithm. A sum is a count and has no interval. An
-    interval of one of the package's own measures ends at the limits of its values, except for DCG: -1 and 1 for tau,
-    else 0 and 1.
+    A geometric mean has the interval of its mean logarithm. A sum is a count and has no interval. The interval of a
+    measure of this package ends at the limits of its values, except for DCG: -1 and 1 for tau, else 0 and 1.
 
     Examples
     --------
@@ -76,19 +75,18 @@ def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.9
 
 
 def is_share(measure: Measure) -> bool:
-    """Return whether values lie between 0 and 1: those of the package's own measures except for DCG and tau."""
+    """Return whether values lie between 0 and 1, as for all measures of this package except for DCG and tau."""
     return measure.NAME in MEASURES.own and measure.NAME not in ("DCG", "tau")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one mean difference shows, with a margin δ: "better", "worse", "not worse", "equivalent", or "undecided".
+    """The verdict on one mean difference with a margin δ: "better", "worse", "not worse", "equivalent", or "undecided".
 
-    This is the only place where verdicts are decided. "better" and "worse" follow `p`. "not worse" requires that the
-    `interval` lies above -δ, and that Student's interval does so after one more query that loses `loss`. "equivalent"
-    requires that both lie within ±δ, and Student's interval also after one more query that gains `loss`. Equal
-    differences have no interval, and the one more query decides. Without a margin or a loss, only "better" and "worse"
-    are possible.
+    All verdicts are decided here. "better" and "worse" depend on `p`. "not worse" requires that the `interval` lies
+    above -δ, and also Student's interval with one more query that loses `loss`. "equivalent" requires that both lie
+    within ±δ, and also Student's interval with one more query that gains `loss`. Equal differences have no interval, so
+    that the interval with one more query decides. Without a margin or a loss, only "better" and "worse" are possible.
     """
 
     interval: Interval  # that of the test; its ends are NaN if there is none
@@ -134,7 +132,7 @@ class Verdict:
 
     @property
     def needed(self) -> int | None:
-        """About how many such queries make it "not worse", if one failing query more undoes this; else None."""
+        """The approximate number of queries for "not worse" if one more failing query undoes it, else None."""
         if not self._above or self.margin is None or self.loss is None or self.not_worse:
             return None
         few = many = self.n
@@ -147,7 +145,7 @@ class Verdict:
 
     @property
     def unseen(self) -> str:
-        """What "not worse" cannot show: the share of queries of which n may have none with probability 0.05."""
+        """A sentence on the losses that "not worse" cannot exclude: n queries miss them with probability 0.05."""
         return (
             f"losses on fewer than {100 * (1 - LEVEL ** (1 / self.n)):.2g} % of queries can be unseen with {self.n} "
             "queries"
@@ -155,28 +153,28 @@ class Verdict:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """All that hold of "better", "worse", "not worse" and "equivalent"; else "undecided"."""
+        """All verdicts that hold of "better", "worse", "not worse" and "equivalent"; else "undecided"."""
         held = (self.better, self.worse, self.not_worse, self.equivalent)
         names = ("better", "worse", "not worse", "equivalent")
         return tuple(name for name, holds in zip(names, held) if holds) or ("undecided",)
 
     @property
     def words(self) -> str:
-        """The verdicts as a table prints them.
+        """The verdicts in the words of tables.
 
         >>> verdict([0.011, 0.002, 0.004, 0.008, 0.003], margin=0.02, baseline=[0.01, 0, 0.02, 0, 0.01]).words
         'better; not worse by more than 0.02; equivalent within 0.02'
         >>> verdict([0.011, 0.002, 0.004, -0.008, 0.003], margin=0.02, baseline=[0.4, 0.2, 0.7, 0.3, 0.4]).words
-        'undecided: one failing query more would undo it; about 54 queries decide'
+        'undecided: one more failing query would undo it; about 54 queries decide'
         """
         texts = {
             "not worse": f"not worse by more than {self.margin or 0:g}",
             "equivalent": f"equivalent within {self.margin or 0:g}",
         }
         if self._above and self.loss is None:
-            texts["undecided"] = 'undecided: no "not worse" by a measure where less is better or values can be negative'
+            texts["undecided"] = 'undecided: "not worse" is undefined where values can be negative or lower is better'
         elif self.needed is not None:
-            texts["undecided"] = f"undecided: one failing query more would undo it; about {self.needed} queries decide"
+            texts["undecided"] = f"undecided: one more failing query would undo it; about {self.needed} queries decide"
         return "; ".join(texts.get(kind, kind) for kind in self.kinds)
 
     def __str__(self) -> str:
@@ -184,7 +182,7 @@ class Verdict:
 
 
 def with_one_more(n: int, mean: Any, deviation: Any, difference: Any, level: float = LEVEL) -> tuple[Any, Any]:
-    """Return the ends of Student's interval of n differences and one more; the arguments but n may be arrays.
+    """Return the ends of Student's interval of n differences and one more; all arguments but n may be arrays.
 
     >>> [round(end, 4) for end in with_one_more(3, 0.0, 1.0, 0.0)] == [
     ...     round(end, 4) for end in mean_interval([-1.0, 0.0, 1.0, 0.0])[1:]
@@ -198,9 +196,9 @@ def with_one_more(n: int, mean: Any, deviation: Any, difference: Any, level: flo
 
 
 def failing_loss(baseline: ArrayLike, candidate: ArrayLike, measure: Measure | None = None) -> float | None:
-    """Return L, what a query that fails loses: the mean of the baseline's values (m,) where both have one, not NaN.
+    """Return L, the loss on a query that fails: the mean of the baseline's values (m,) where both have a value.
 
-    None for a measure where less is better or that may be negative, and if a value is negative.
+    The result is None if lower is better, the measure may be negative, or a value is negative.
     """
     values = np.array([baseline, candidate], dtype=np.float64)
     values = values[:, ~np.isnan(values).any(axis=0)]
@@ -209,24 +207,24 @@ def failing_loss(baseline: ArrayLike, candidate: ArrayLike, measure: Measure | N
 
 
 def verdict(differences: ArrayLike, margin: float | None = None, *, baseline: ArrayLike | None = None) -> Verdict:
-    """Return what paired `differences` (n topics,) of one comparison show by Student's t-test; NaN are left out.
+    """Return the verdict on paired `differences` (n topics,) of one comparison by Student's t-test; NaN are left out.
 
-    `margin` is the δ > 0 of non-inferiority and equivalence, in the unit of the differences. It requires the values
-    (n,) of the `baseline`: differences are new less baseline, positive where new is better. The verdict is "undecided"
-    with fewer than two topics.
+    `margin` is the δ > 0 of non-inferiority and equivalence, in the unit of the differences. A margin requires the
+    values (n,) of the `baseline`: differences are new less baseline, positive if new is better. The verdict is
+    "undecided" with fewer than two topics.
 
     Notes
     -----
-    Large losses on few queries are seldom in a sample, and Student's interval alone would then often be above -δ. With
-    L the mean of the baseline's values, "not worse" therefore requires that Student's interval of n + 1 differences,
-    the last one -L, is above -δ, too (n degrees of freedom). "equivalent" requires that those with -L and with L lie
-    within ±δ. Even without any difference, δ must be above L (1 + t)/(n + 1). Where values may be negative, there is
-    neither. No rule sees losses on a share of queries below 1 - 0.05^(1/n) (`unseen`). Error rates:
-    `python -m validation verdicts`.
+    A sample seldom has large losses on few queries, and Student's interval alone would then often be above -δ. With L
+    the mean of the baseline's values, "not worse" therefore also requires that Student's interval of n + 1 differences,
+    the last one -L, is above -δ (n degrees of freedom). "equivalent" requires that the intervals with -L and with L lie
+    within ±δ. Even without any difference, δ must be above L (1 + t)/(n + 1). If values may be negative, neither
+    verdict is possible. No rule sees losses on a share of queries below 1 - 0.05^(1/n) (`unseen`). Error rates: `python
+    -m validation verdicts`.
 
     Equivalence is usually tested with the 90 % interval (two one-sided tests at level 0.05, TOST). On the skewed
-    differences of TREC-9 runs that verdict is wrong in 7 % of samples. The 95 % interval, which tables print, requires
-    about a fifth more topics.
+    differences of TREC-9 runs, that verdict is wrong in 7 % of samples. The 95 % interval of the tables requires about
+    a fifth more topics.
 
     References
     ----------
@@ -250,7 +248,9 @@ def verdict(differences: ArrayLike, margin: float | None = None, *, baseline: Ar
     values = as_sample(baseline, "baseline", nan=True)
     if len(values) != len(d):
         raise InvalidInputError(
-            f"baseline has {len(values)} values for {len(d)} differences; one for each is required", argument="baseline"
+            f"baseline has {len(values)} values, but there are {len(d)} differences. One value for each difference is "
+            f"required",
+            argument="baseline",
         )
     return decided("t", d, margin, failing_loss(values, values + d))
 
@@ -259,14 +259,14 @@ def decided(
     test: str, differences: np.ndarray, margin: float | None = None, loss: float | None = None, level: float = LEVEL,
     **options: Any,
 ) -> Verdict:  # fmt: skip
-    """Return the verdict of a test of the mean on one comparison's differences (n,); `options` are of the test."""
+    """Return the verdict of a test of the mean on the differences (n,) of one pair; `options` belong to the test."""
     found = paired_tests(test, differences[:, None], level=level, **options)
     interval = Interval(found.mean.item(), found.low.item(), found.high.item())
     return Verdict(interval, found.p.item(), found.topics.item(), found.deviation.item(), margin, loss, level)
 
 
 def checked_margin(margin: float | None) -> float | None:
-    """Return the margin; an error unless it is positive or None."""
+    """Return the margin; raise unless the margin is positive or None."""
     return None if margin is None else check_number(margin, "margin", minimum=0.0, open_minimum=True)
 
 
@@ -275,8 +275,8 @@ def stretched_percentiles(
 ) -> np.ndarray:
     """Return the ends (2, …) of a percentile interval of bootstrap draws (d, …), widened for few resampled units.
 
-    Percentiles of m resampled units are those of a normal distribution with the variance of divisor m. The distance of
-    each end from the estimate is multiplied by t_(m-1)/z · √(m/(m-1)). With one unit the ends are NaN.
+    Percentiles of m resampled units follow a normal distribution whose variance has the divisor m. The distance of each
+    end from the estimate is multiplied by t_(m-1)/z · √(m/(m-1)). With one unit, the ends are NaN.
     """
     tail = (1.0 - level) / 2.0
     if units < 2:
@@ -288,10 +288,10 @@ def stretched_percentiles(
 
 
 def student_quantile(share: float, freedom: int) -> float:
-    """Return the quantile of Student's t, without SciPy, which takes half a second to import.
+    """Return the quantile of Student's t without SciPy, whose import takes half a second.
 
-    Up to 200 degrees of freedom, the finite series of the distribution function (Abramowitz and Stegun 26.7.3 and
-    26.7.4) is bisected. Above 200, Fisher's expansion in 1/freedom (26.7.5) has an error below 1e-9.
+    Up to 200 degrees of freedom, bisection inverts the finite series of the distribution function (Abramowitz and
+    Stegun 26.7.3 and 26.7.4). Above 200, Fisher's expansion in 1/freedom (26.7.5) has an error below 1e-9.
     """
     if share < 0.5:
         return -student_quantile(1.0 - share, freedom)
@@ -307,7 +307,7 @@ def student_quantile(share: float, freedom: int) -> float:
         return sum(term / freedom**power for power, term in enumerate(terms))
 
     def within(angle: float) -> float:
-        """Probability of |t| ≤ √freedom tan(angle)."""
+        """Return the probability of |t| ≤ √freedom tan(angle)."""
         odd = freedom % 2
         term = total = math.cos(angle) if odd else 1.0
         for k in range(2 + odd, freedom, 2):

@@ -1,4 +1,4 @@
-"""The paragraph of a paper about a comparison, with BibTeX of what it used."""
+"""The paragraph of a paper about a comparison, with BibTeX entries of the methods."""
 
 from __future__ import annotations
 

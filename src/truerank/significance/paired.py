@@ -1,8 +1,8 @@
-"""Two-sided tests of differences between rankers, from their values (m,) on the same queries: of one, or many at once.
+"""Two-sided tests of differences between rankers, from their values (m,) on the same queries, for one pair or many.
 
-Queries where either value is NaN are left out. Differences that are rounding alone are 0 (`differences_of`). If all
-differences are 0, p is 1. The paired t-test has no p (NaN) for a single query and for equal differences, whose variance
-is 0. The number of nonzero differences limits how small p is.
+Queries with a NaN of either ranker are left out. Differences that rounding alone explains are 0 (`differences_of`). If
+all differences are 0, p is 1. The paired t-test has no p (NaN) for a single query and for equal differences, whose
+variance is 0. The number of nonzero differences determines the smallest possible p.
 All comparisons of a table use the same random signs (`Signs`), and each has the 95 % interval that agrees with its p.
 """
 
@@ -34,14 +34,14 @@ _ROWS = 256  # resamples made at a time, always the same number, so that a seed 
 
 
 class Outcome(NamedTuple):
-    """Statistic and two-sided p-value of a test."""
+    """The statistic and the two-sided p-value of a test."""
 
     statistic: float
     p: float
 
 
 class WinLoss(NamedTuple):
-    """Queries on which the first ranker is better, worse, and equal."""
+    """The numbers of queries on which the first ranker is better, worse, and equal."""
 
     wins: int
     losses: int
@@ -51,7 +51,7 @@ class WinLoss(NamedTuple):
 def paired_t(a: ArrayLike, b: ArrayLike) -> Outcome:
     """Return Student's t-test of paired differences.
 
-    Equal differences other than 0 give an infinite statistic, and a single query gives 0. Neither has a p (NaN).
+    Equal differences other than 0 have an infinite statistic, and a single query has the statistic 0. Both have p NaN.
 
     Examples
     --------
@@ -75,9 +75,9 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> Outcome:
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
-    """Return Wilcoxon's signed rank test, with the zeros ranked and then dropped (Pratt, JASA 54, 1959, 655-667).
+    """Return Wilcoxon's signed rank test, where zeros are ranked and then dropped (Pratt, JASA 54, 1959, 655-667).
 
-    Ties get their mean rank. The statistic is the smaller of the rank sums of wins and losses. Up to 50 nonzero
+    Ties have their mean rank. The statistic is the smaller of the rank sums of wins and losses. Up to 50 nonzero
     differences its distribution is exact. Above 50, the normal approximation without a continuity correction is used.
 
     Examples
@@ -100,7 +100,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
 
 
 def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return signs and doubled mean ranks (integers) of the nonzero differences; ties are found after rounding."""
+    """Return signs and doubled mean ranks (integers) of the nonzero differences; values tie after rounding."""
     size = np.abs(difference)
     order = np.argsort(size, kind="stable")
     tied = np.cumsum(np.diff(size[order], prepend=0.0) > TIED * size.max(initial=0.0))
@@ -112,7 +112,7 @@ def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gain_by(test: str, differences: np.ndarray) -> float:
-    """Return what a test compares with 0, for its direction: mean, wins less losses, or a difference of rank sums.
+    """Return the sum that a test compares with 0: of differences, wins less losses, or signed ranks.
 
     >>> [gain_by(test, np.array([0.9, -0.1, -0.2, -0.3])) > 0 for test in TESTS]
     [True, True, False, False]
@@ -155,10 +155,10 @@ def sign_test_of_counts(wins: int, losses: int) -> Outcome:
 
 
 def randomisation(a: ArrayLike, b: ArrayLike, *, n_resamples: int = 10_000, random_state: RandomState = 0) -> Outcome:
-    """Return Fisher's paired randomisation test: are the rankers' values on a query interchangeable?
+    """Return Fisher's paired randomisation test of whether the two values of a query are interchangeable.
 
-    Each of the B resamples swaps the two values of a query with probability 1/2. p = (count + 1)/(B + 1) for those with
-    at least the observed absolute mean difference, or their exact share if all 2^n ≤ B swaps are tried.
+    Each of the B resamples swaps the two values of a query with probability 1/2. With count resamples whose absolute
+    mean difference is at least the observed one, p = (count + 1)/(B + 1). If all 2^n ≤ B swaps are tried, p is exact.
     """
     difference = paired_differences(a, b)
     signs = Signs.of(len(difference), n_resamples, random_state)
@@ -166,14 +166,14 @@ def randomisation(a: ArrayLike, b: ArrayLike, *, n_resamples: int = 10_000, rand
 
 
 def win_loss(a: ArrayLike, b: ArrayLike) -> WinLoss:
-    """Count the queries on which `a` is better than `b`, worse, and equal."""
+    """Count the queries on which `a` is better than `b`, worse than `b`, and equal to `b`."""
     difference = paired_differences(a, b)
     wins, losses = int(np.count_nonzero(difference > 0)), int(np.count_nonzero(difference < 0))
     return WinLoss(wins, losses, len(difference) - wins - losses)
 
 
 def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Return `a - b` by query (`differences_of`), without the queries where either is NaN."""
+    """Return `a - b` by query (`differences_of`), without the queries where either value is NaN."""
     first, second = as_sample(a, "a", nan=True), as_sample(b, "b", nan=True)
     if first.shape != second.shape:
         raise InvalidInputError(
@@ -184,7 +184,7 @@ def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     difference = difference[~np.isnan(difference)]
     if len(difference) == 0:
         raise InvalidInputError(
-            "a paired test needs at least one query that both rankers have a value for", code="no-query"
+            "a paired test requires at least one query with values of both rankers", code="no-query"
         )
     return difference
 
@@ -192,7 +192,7 @@ def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 def differences_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return `a - b` with 0 for a difference of at most 2^-40 (|a| + |b|), which can be rounding alone.
 
-    This is the one place where rounding is removed: tests, counts, influence and power read its result. Do not apply it
+    Rounding is removed only here: tests, counts, influence and power use the result. Do not apply it
     to shifted differences d - θ.
 
     >>> differences_of(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25])).tolist()
@@ -203,7 +203,7 @@ def differences_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def deviation_of(difference: np.ndarray) -> float:
-    """Return the standard deviation (n - 1) of differences; 0 for a single one, and if rounding alone differs."""
+    """Return the standard deviation (n - 1) of differences; 0 for a single one, or if all are equal up to rounding."""
     if len(difference) < 2:
         return 0.0
     deviation = float(difference.std(ddof=1))
@@ -245,13 +245,13 @@ def paired_tests(
     own: np.ndarray | None = None,
     level: float = LEVEL,
 ) -> Paired:
-    """Return p-values of differences (n topics, h comparisons) and the intervals that their test does not reject.
+    """Return p-values of differences (n topics, h comparisons), and the intervals that agree with the test.
 
-    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least `level`. It is of the mean
-    ("t" and "randomisation"), of the pseudo-median ("wilcoxon"), or of the share of wins, which contains 1/2 instead of
-    0 ("sign"). For fewer than two topics, p and the interval are NaN. If all differences are equal, the interval of the
-    mean and the p of the t-test are NaN. If all are 0, p is 1. `own` is the p (h,) of the randomisation test, if it is
-    known.
+    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least `level`. The interval is for
+    the mean ("t" and "randomisation"), the pseudo-median ("wilcoxon"), or the share of wins ("sign"), which contains
+    1/2 instead of 0. For fewer than two topics, p and the interval are NaN. If all differences are equal, the interval
+    of the mean and the p of the t-test are NaN. If all differences are 0, p is 1. `own` is the p (h,) of the
+    randomisation test, if already known.
     """
     d = as_differences(differences)
     topics, mean, deviation = moments(d)
@@ -290,7 +290,7 @@ def moments(d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _agreeing(
     p: np.ndarray, without: np.ndarray, low: np.ndarray, high: np.ndarray, at: float, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return ends on the side of `at` that p indicates, also where rounding differs; NaN without an interval."""
+    """Return ends that contain 0 or not as p requires, also if rounding differs; NaN without an interval."""
     kept = p >= level
     low, high = np.where(kept, np.minimum(low, at), low), np.where(kept, np.maximum(high, at), high)
     astride = ~kept & (low <= at) & (high >= at)
@@ -366,7 +366,7 @@ def _by_ranks(test: str, difference: np.ndarray, level: float) -> tuple[float, f
 
 @lru_cache(maxsize=64)
 def _critical(n: int, level: float) -> int:
-    """Return the Walsh averages outside each end: one more than the largest rank sum with p < level; or -1."""
+    """Return the number of Walsh averages outside each end: the largest rank sum with p < level plus one; or -1."""
     if n > EXACT:
         deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 24.0)
         return math.ceil(n * (n + 1) / 4.0 - NormalDist().inv_cdf(1.0 - level / 2.0) * deviation)
@@ -375,7 +375,7 @@ def _critical(n: int, level: float) -> int:
 
 
 def share_interval(wins: int, losses: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Clopper and Pearson's interval of the share of wins among the queries that differ; NaN if none does.
+    """Return Clopper and Pearson's interval of the share of wins among differing queries, or NaN without such queries.
 
     >>> [round(end, 4) for end in share_interval(8, 2)]
     [0.4439, 0.9748]
@@ -390,9 +390,9 @@ def share_interval(wins: int, losses: int, level: float = LEVEL) -> tuple[float,
 
 
 class Signs(NamedTuple):
-    """Signs of `n` topics: all 2^n sign vectors if these are at most `n_resamples`, else random draws.
+    """Signs of `n` topics: all 2^n sign vectors if there are at most `n_resamples` of them, else random draws.
 
-    Of two vectors that differ by the factor -1 only one is enumerated, since a two-sided test counts both or neither.
+    Of two vectors that differ by the factor -1, only one is enumerated, since a two-sided test counts both or neither.
     """
 
     n: int
@@ -402,14 +402,14 @@ class Signs(NamedTuple):
 
     @classmethod
     def of(cls, n: int, n_resamples: int, random_state: RandomState) -> Signs:
-        """Return the signs for `n` topics and at most `n_resamples` resamples."""
+        """Return the sign vectors of `n` topics, at most `n_resamples` of them."""
         b = check_positive_int(n_resamples, "n_resamples")
         exhaustive = 2**n <= b
         return cls(n, exhaustive, 2**n if exhaustive else b, np.random.SeedSequence(seed_of(random_state)))
 
     @property
     def rows(self) -> int:
-        """Number of sign vectors that `chunks` yields in all."""
+        """The number of sign vectors that `chunks` yields in total."""
         return self.n_resamples // 2 if self.exhaustive and self.n else self.n_resamples
 
     def chunks(self) -> Iterator[np.ndarray]:
@@ -431,7 +431,7 @@ class Signs(NamedTuple):
         return counts / self.rows if self.exhaustive else (counts + 1.0) / (self.rows + 1.0)
 
     def fewest(self, level: float) -> int:
-        """Return the smallest count whose p is at least `level`."""
+        """Return the smallest count for which p is at least `level`."""
         least = level * self.rows if self.exhaustive else level * (self.rows + 1) - 1
         return max(0, math.ceil(least - 1e-9))
 
@@ -448,7 +448,7 @@ def as_differences(differences: ArrayLike) -> np.ndarray:
     defined = ~np.isnan(found)
     if not defined.any(axis=0).all():
         raise InvalidInputError(
-            "a comparison has no topic that both rankers have a value for; compare rankers with topics in common",
+            "a comparison has no topic with values of both rankers. Compare rankers with common topics",
             code="no-common-topic",
         )
     return found if defined.any(axis=1).all() else found[defined.any(axis=1)]
@@ -468,5 +468,5 @@ def signs_p(d: np.ndarray, signs: Signs) -> np.ndarray:
 
 
 def smallest_p(nonzero: Any) -> Any:
-    """Return the smallest two-sided p of a test by signs of so many nonzero differences: 2^(1 - nonzero), at most 1."""
+    """Return the smallest two-sided p of a sign test with `nonzero` differences: 2^(1 - nonzero), at most 1."""
     return np.minimum(1.0, np.exp2(1.0 - np.asarray(nonzero, dtype=np.float64)))

@@ -34,20 +34,20 @@ def paper_table(
 ) -> str:
     """Return a table of systems by measures, with the best mean of each measure in bold.
 
-    `results` are comparisons of the same systems or learners by measure. Style "latex" is a complete table for the
+    `results` are comparisons of the same systems or learners, by measure. Style "latex" is a complete table for the
     package booktabs, with a caption (measures, convention, version of truerank, topics, test, correction) and a label.
     "csv" has a row for each system and measure, with intervals and p. `topics` describes the topics of the means.
 
     With a baseline, + and - mark the means that are significantly better and worse (corrected p below 0.05). Without a
-    baseline each system has a letter, and a mean has the letters of the systems that it is significantly better than.
-    With `rope`, the marks are of the posterior instead (`Comparison.practical`), and = is equivalent.
+    baseline each system has a letter, and a mean has the letters of the systems that are significantly worse. With
+    `rope`, the marks follow the posterior instead (`Comparison.practical`), and = marks equivalence.
 
     `show` adds columns after each mean: "intervals" of the difference to the baseline (of the mean without a baseline),
-    "effects" (Cohen's d against the baseline), and "ranks" (`Comparison.rank_sets`). In LaTeX the measures are below
-    each other if they are too wide for a page: with intervals, or more than six columns.
+    "effects" (Cohen's d against the baseline), and "ranks" (`Comparison.rank_sets`). In LaTeX, the measures are stacked
+    if they are too wide for a page: with intervals, or with more than six columns.
 
-    `seeds` are means over queries by measure, learner and seed: each mean has their standard deviation, and "seeds" in
-    `show` adds a row for each seed.
+    `seeds` are means over queries by measure, learner and seed: each mean has its standard deviation over seeds, and
+    "seeds" in `show` adds a row for each seed.
     """
     first = next(iter(results.values()))
     for one in show:
@@ -94,7 +94,7 @@ def _panel(
     results: Mapping[str, Any], order: Sequence[str], letters: Mapping[str, str], show: Sequence[str],
     rope: float | None, seeds: Mapping[str, Mapping[str, Mapping[int, float]]], latex: bool,
 ) -> tuple[list[str], list[list[str]]]:  # fmt: skip
-    """Return the headings after the first, and the rows. In LaTeX a mean and what follows it are two columns."""
+    """Return the headings after the first heading, and the rows. In LaTeX, a mean and its interval take two columns."""
     bold, raised, spread, join = (
         (r"\textbf{%s}", r"\textsuperscript{%s}", r"\,$\pm$ %.4f", " & ")
         if latex
@@ -127,7 +127,7 @@ def _signed(text: str) -> str:
 
 
 def _more(one: Any, show: Sequence[str], name: str | None = None) -> list[str]:
-    """Return the further cells of a system, or their headings without a name."""
+    """Return the further cells of a system, or without a name the headings of these cells."""
     pair = next((pair for pair in one.pairs if one.baseline is not None and pair.a == name), None)
     found = []
     if "intervals" in show and (one.baseline is not None or one.intervals):

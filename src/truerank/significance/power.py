@@ -27,7 +27,7 @@ _SIZES = (10, 25, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 5
 
 
 class Pilot(NamedTuple):
-    """The systems of a pilot, their measure, its convention, the observed difference, and whether it is the effect."""
+    """The systems of a pilot, their measure and convention, the observed difference, and whether it is the effect."""
 
     systems: tuple[str, ...]
     measure: str
@@ -41,8 +41,8 @@ class Pilot(NamedTuple):
         text = f"Pilot: {first} minus {second}, {self.measure}{about}, observed difference {self.observed:+.4f}."
         if self.is_effect:
             text += (
-                "\n\nThe effect is the observed difference, which is uncertain itself and too large where rankings "
-                "were chosen for it. State the smallest difference that matters to you as the effect."
+                "\n\nThe effect is the observed difference, which is uncertain, and too large if the rankings were "
+                "selected by it. Set the effect to the smallest difference that matters to you."
             )
         return text
 
@@ -90,7 +90,7 @@ class QueriesNeeded(Result):
 
     @property
     def summary(self) -> str:
-        """The number of queries, its interval, and what they find."""
+        """A sentence with the number of queries, its interval, and the difference that they find."""
         found = f"more than {_MOST:,}" if self.n is None else f"{self.n:,}"
         ends = [f"more than {_MOST:,}" if end is None else f"{end:,}" for end in (self.low, self.high)]
         corrected = f", level {self.level:g} divided by {self.comparisons} comparisons" if self.comparisons > 1 else ""
@@ -115,8 +115,8 @@ class QueriesNeeded(Result):
 
     def __str__(self) -> str:
         about = (
-            f"From {counted(self.pilot, 'pilot query')} with a standard deviation of {self.deviation:.4f}. The "
-            "intervals are those of this deviation."
+            f"From {counted(self.pilot, 'pilot query')} with a standard deviation of {self.deviation:.4f}. "
+            "The intervals reflect the uncertainty of this deviation."
         )
         return "\n\n".join([super().__str__(), about, *([] if self.of is None else [str(self.of)])])
 
@@ -135,7 +135,7 @@ def queries_needed(
     n_resamples: int = 2_000,
     random_state: RandomState = 0,
 ) -> QueriesNeeded:
-    """Return how many queries a paired test needs to find a true mean difference, predicted from a pilot.
+    """Return how many queries a paired test requires to find a true mean difference, predicted from a pilot.
 
     The pilot's differences are centred and shifted by the effect, and queries are drawn from them with replacement. The
     power is the share of draws in which the test rejects in the direction of the effect. A pilot with a negative mean
@@ -148,25 +148,26 @@ def queries_needed(
     effect : float, default 0.02
         The true mean difference, in the unit of the measure; not 0.
     test : {"randomisation", "t"}, default "t"
-        "randomisation" is computed as "t", with which it agrees from about 20 queries on; its power is 0 if so few
-        queries cannot give a p below the level. An effect on the mean does not determine the power of other tests.
+        "randomisation" is computed as "t", because both agree from about 20 queries on; its power is 0 if n queries
+        cannot have a p below the level. An effect on the mean does not determine the power of other tests.
     comparisons : int, default 1
         The level is divided by this number (Bonferroni). The power of max-T is a little higher.
     power, level : float in (0, 1)
     at : sequence of int, optional
-        Numbers of queries to add to `power_by_n`, which always has that of the pilot.
+        Numbers of queries to add to `power_by_n`, which always contains the number of the pilot.
     n_resamples : int, default 2,000
     random_state : seed
 
     Raises
     ------
     InvalidInputError
-        With an effect of 0, fewer than five differences other than 0, or differences that are all equal.
+        With an effect of 0, fewer than five differences other than 0, or equal differences.
 
     Notes
     -----
-    The pilot's standard deviation is uncertain. The interval of the power is the power at the two ends of its interval
-    (`deviation_interval`). For n > 2,000 queries, the power is that of 2,000 queries and the effect times √(n / 2,000).
+    The pilot's standard deviation is uncertain. The interval of the power is the power at both ends of the interval of
+    the deviation (`deviation_interval`). For n > 2,000 queries, the power is that of 2,000 queries and √(n / 2,000)
+    times the effect.
 
     References
     ----------
@@ -194,8 +195,8 @@ def queries_needed(
         advice = "Give the smallest difference that matters" if effect == 0 else "Compare other rankings"
         advice = advice if differ >= 5 else _larger_pilot(len(d), differ)
         raise InvalidInputError(
-            "power requires an effect other than 0 and a pilot of at least five queries that differ, not all by the "
-            f"same amount. Got an effect of {effect:g}, and {len(d)} queries, of which {differ} differ, with "
+            "power requires an effect other than 0 and a pilot of at least five queries with nonzero, unequal "
+            f"differences. Got an effect of {effect:g}, and {len(d)} queries, of which {differ} differ, with "
             f"{len(np.unique(d))} distinct differences. {advice}",
             code="pilot",
         )
@@ -221,7 +222,7 @@ def queries_needed(
 
 
 def _larger_pilot(n: int, differ: int) -> str:
-    """Return how many queries have five that differ with probability 0.9, at the share of a pilot.
+    """Return advice on the size of a pilot in which five queries differ with probability 0.9.
 
     >>> _larger_pilot(20, 3)[:45]
     'A pilot of about 52 queries has five that dif'
@@ -238,7 +239,7 @@ def _larger_pilot(n: int, differ: int) -> str:
 
 
 def _smallest(power_at: Callable[[int], float], wanted: float) -> int | None:
-    """Return the smallest number of queries with the requested power, by bisection; None beyond 100,000."""
+    """Return the smallest number of queries with the requested power, by bisection, or None above 100,000."""
     low, high = 4, 8
     while power_at(high) < wanted:
         if high >= _MOST:
@@ -282,12 +283,12 @@ def detectable_differences(
     """Return the true mean differences (k,) that paired t-tests of `differences` (n, k) find with the given power.
 
     With `critical` (k,), a difference is also found if the absolute mean is above it, such as by max-T. The result is
-    the smaller of the two; a `level` of 0 leaves only the second.
+    the smaller of both differences; at `level` 0, only `critical` counts.
 
-    This is the power of `queries_needed` for as many queries as there are. A sample that is drawn from the centred
-    differences rejects at every effect above t s/√n less its mean, so the result is a quantile of these over the
-    samples. For more than 2,000 queries the result is Student's (t_(1 - level/2) + t_power) s/√n. It is NaN if fewer
-    than five queries differ, or all differences are equal.
+    The power is the power of `queries_needed` for the given number of queries. A sample drawn from the centred
+    differences rejects at every effect above t s/√n less its mean, so the result is a quantile of these effects over
+    the samples. For more than 2,000 queries the result is Student's (t_(1 - level/2) + t_power) s/√n. The result is NaN
+    if fewer than five queries differ, or if all differences are equal.
     """
     from scipy.special import stdtrit
 
@@ -320,12 +321,12 @@ def detectable_differences(
 
 
 def deviation_interval(d: np.ndarray) -> tuple[float, float]:
-    """Return a 95 % interval of a standard deviation: Bonett's, widened; n >= 5.
+    """Return a 95 % interval of a standard deviation: Bonett's interval, widened; n >= 5.
 
-    1. The quantile is Student's, not the normal one.
-    2. The kurtosis k about a trimmed mean is divided by 1 - k/n (at least 1/4): a sample's kurtosis is below n, and
-       far too small for skewed differences and for many zeros. With this divisor, the coverage is at least 0.9 for 10
-       to 100 differences that are exponential or 85 % zero.
+    1. The quantile is Student's, not the normal quantile.
+    2. The kurtosis k about a trimmed mean is divided by 1 - k/n (at least 1/4), because the kurtosis of a sample is
+       below n, and far too small for skewed differences or many zeros. With this divisor, the coverage is at least 0.9
+       for 10 to 100 differences that are exponential or 85 % zero.
 
     >>> [round(end, 2) for end in deviation_interval(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 9.0]))]
     [0.95, 11.62]

@@ -1,4 +1,4 @@
-"""What all pairs together say about the order of systems: sets of possible ranks, and groups without a difference."""
+"""The order of systems by all pairs together: sets of possible ranks, and groups without significant differences."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ RANKS = "`ranks`: the ranks that a system can have, for all systems at once with
 
 
 def rank_sets(better: np.ndarray) -> list[tuple[int, int]]:
-    """Return the lowest and highest rank that each of k systems can have, given which systems are significantly better.
+    """Return the lowest and highest rank that each of k systems can have, given all significant differences.
 
-    `better` (k, k) is true where the row's system is significantly better than the column's, by tests of all pairs with
-    a correction for the family. Then all true ranks are in their sets at once with at least the family's confidence:
-    where no pair is wrong, a system ranks below all that are better and above all that are worse, also those that are
-    better or worse by way of others. Systems with equal true means share their ranks, and each of these is in the set.
-    Cost: O(k³ log k) in matrix products.
+    `better` (k, k) is true if the row's system is significantly better than the column's, by tests of all pairs with a
+    correction for the family. All true ranks are then in their sets at once with at least the confidence of the family.
+    If no pair is wrong, a system ranks below all better and above all worse systems, also by way of other systems.
+    Systems with equal true means share their ranks, and each shared rank is in the set. Cost: O(k³ log k) in matrix
+    products.
 
     References
     ----------
@@ -40,7 +40,7 @@ def rank_sets(better: np.ndarray) -> list[tuple[int, int]]:
 
 
 def ranks_shown(ranks: tuple[int, int]) -> str:
-    """Return a set of ranks in a table: "2" or "1 to 3"."""
+    """Return the text of a set of ranks in a table: "2" or "1 to 3"."""
     low, high = ranks
     return str(low) if low == high else f"{low} to {high}"
 
@@ -48,12 +48,12 @@ def ranks_shown(ranks: tuple[int, int]) -> str:
 def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int]]:
     """Return groups of systems such that two systems share a group exactly if they do not differ significantly.
 
-    Piepho's insert and absorb: start with one group of all systems. Each significant pair splits the groups that hold
-    both systems, and groups within other groups are removed. If that needs more than `MOST_GROUPS` groups, the groups
-    are the longest sequences in the order of means without a significant difference. In this case, systems without a
-    common group may also not differ significantly.
+    The algorithm is Piepho's insert and absorb, which starts with one group of all systems. Each significant pair
+    splits the groups that hold both systems; then groups inside other groups are removed. If the algorithm needs more
+    than `MOST_GROUPS` groups, the groups are the longest sequences without a significant difference in the order of
+    means. Systems without a common group may then still not differ significantly.
 
-    `different` (k, k) is symmetric. Groups may overlap. Groups are sorted by their best member.
+    `different` (k, k) is symmetric. Groups may overlap. Groups are in the order of their best member.
 
     References
     ----------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from truerank.significance.bayes import Practical
 
 SPARE = ("Cohen's d", "detectable, 80 % power", "ties averaged", "W/L/T", "95% interval", "p")
-"""Columns that a table loses first where it is too wide."""
+"""Columns that are dropped first if a table is too wide."""
 CHOSEN = "If you chose among systems on these queries, put all of them into one comparison."
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
@@ -35,13 +35,13 @@ _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
 class PairComparison(NamedTuple):
     """The comparison of ranker `a` with ranker `b`.
 
-    The interval from `low` to `high` is of this pair alone and agrees with `p`; NaN if there is none. It is the 95 %
-    interval of the mean difference, of the share of wins (sign test) or of the pseudo-median (Wilcoxon's test).
+    The interval from `low` to `high` is for this pair alone and agrees with `p`; NaN without an interval. It is the 95
+    % interval of the mean difference, of the share of wins (sign test) or of the pseudo-median (Wilcoxon's test).
     `simultaneous` is the interval of the mean difference that agrees with the correction "max-t"
     (`simultaneous_intervals`), and None with other corrections.
     `detectable` is the true difference that is found with 80 % power after the correction: the power of
     `queries_needed` at 0.05 divided by the number of comparisons. With "max-t", it is the smaller of the differences
-    that its two parts find. `detectable` is NaN if fewer than five queries differ.
+    that max-T and Holm's part find. `detectable` is NaN if fewer than five queries differ.
     """
 
     a: str
@@ -62,7 +62,7 @@ class PairComparison(NamedTuple):
     simultaneous: Interval | None = None
 
     def cells(self, test: str = "randomisation") -> tuple[str, ...]:
-        """Return the rankers, the difference, its interval, and wins/losses/ties; see `Comparison.columns`."""
+        """Return the rankers, the difference, its interval, and wins/losses/ties as cells; see `Comparison.columns`."""
         sign = "" if test == "sign" else "+"
         interval = "" if math.isnan(self.low) else f"[{self.low:{sign}.4f}, {self.high:{sign}.4f}]"
         figures = [f"{self.difference:+.4f} {interval}".rstrip()]
@@ -72,12 +72,12 @@ class PairComparison(NamedTuple):
 
     @property
     def marked(self) -> str:
-        """The adjusted p, with ** if it is below 0.05; empty if there is none."""
+        """The adjusted p, with ** if it is below 0.05; empty without a p."""
         return "" if math.isnan(self.p_adjusted) else f"{self.p_adjusted:.4f}{'**' if self.p_adjusted < LEVEL else ''}"
 
 
 class Influence(NamedTuple):
-    """A pair without one query: its difference and adjusted p, and whether p `changes` to the other side of 0.05."""
+    """A pair without one query: the difference, the adjusted p, and whether p `changes` to the other side of 0.05."""
 
     query: str
     difference: float
@@ -90,10 +90,10 @@ FEW_PAIRS = 30  # that are printed one by one
 
 @dataclass(repr=False, eq=False)
 class Comparison(Result):
-    """The result of `compare` by one measure.
+    """The comparison of several rankers by one measure.
 
-    `tie_averaged` holds the mean of each ranker over all orders of its tied documents, if it is known. Tables show it
-    if it differs from the mean by more than 0.0005 for some ranker, which then depends on the convention's rule for
+    `tie_averaged` has the mean of each ranker over all orders of its tied documents, if known. Tables include it if it
+    differs from the mean by more than 0.0005 for a ranker, because the mean then depends on the convention's rule for
     ties. `smallest_p` is the smallest adjusted p that the numbers of nonzero differences and comparisons allow.
     """
 
@@ -130,7 +130,7 @@ class Comparison(Result):
 
     @property
     def columns(self) -> list[str]:
-        """Headings of `PairComparison.cells`, without the first."""
+        """The headings of `PairComparison.cells` without the first."""
         if self.test in OF_MEANS:
             return [f"difference, {self._percent}%", "W/L/T"]
         return ["difference", f"{self.interval_of}, {self._percent}%", "W/L/T"]
@@ -148,7 +148,7 @@ class Comparison(Result):
 
     @property
     def caption(self) -> str:
-        """Measure, convention, queries, test and correction."""
+        """The measure, convention, queries, test and correction in a line."""
         about = f"{self.measure or 'values'}, convention {titled(self.convention)}" if self.convention else self.measure
         return f"{about}; {self.method}".removeprefix("; ")
 
@@ -157,11 +157,11 @@ class Comparison(Result):
         """The caption without the measure and its convention."""
         sure = [pair.verdict for pair in self.pairs if pair.verdict is not None and pair.verdict.not_worse]
         unseen = f"; {min(sure, key=lambda one: one.n).unseen}" if sure else ""
-        return f"{self.tested}; intervals are of each pair alone{unseen}"
+        return f"{self.tested}; each interval is for one pair alone{unseen}"
 
     @property
     def tested(self) -> str:
-        """Queries, test and correction."""
+        """The queries, test and correction in a line."""
         queries = sorted(pair.queries for pair in self.pairs)
         count = ("" if queries[0] == queries[-1] else f"{queries[0]} to ") + counted(queries[-1], "query")
         corrected = "p not corrected" if self.correction == "none" else f"p corrected by {self.correction}"
@@ -180,7 +180,7 @@ class Comparison(Result):
 
     @property
     def best(self) -> PairComparison:
-        """The pair of the summary: the best system apart from the baseline with the baseline, or the two best ones."""
+        """The pair of the summary: the best other system with the baseline, or the two best systems."""
         order = sorted(self.means, key=lambda name: -self._sign * self.means[name])
         first, second = (order[0], order[1]) if self.baseline is None else (
             next(name for name in order if name != self.baseline), self.baseline
@@ -189,7 +189,7 @@ class Comparison(Result):
 
     @property
     def summary(self) -> str:
-        """Whether the best system is better than the baseline, or why there is no verdict."""
+        """A sentence on whether the best system is better than the baseline, or why there is no verdict."""
         pair, forbids = self.best, next((one for one in self.remarks if one.severity == FORBIDS), None)
         if forbids is not None:
             return f"No verdict: {forbids.text}."
@@ -209,12 +209,12 @@ class Comparison(Result):
         return f"These queries do not show a difference between {pair.a} and {pair.b}{judged}."
 
     def favoured(self, pair: PairComparison) -> str:
-        """Return the ranker that the test finds better, if its p is small: not always that of the better mean."""
+        """Return the ranker that the test finds better if p is small, which may have the lower mean."""
         return pair.a if gain_by(self.test, self._differences(pair.a, pair.b)) > 0 else pair.b
 
     @property
     def finding(self) -> str:
-        """The figures of the summary's pair in words."""
+        """A sentence with the figures of the summary's pair."""
         pair, systems = self.best, len(self.means)
         low, high, kind = pair.low, pair.high, f"{self._percent} % interval"
         kind += "" if self.test in OF_MEANS else f" of the {self.interval_of}"
@@ -233,7 +233,7 @@ class Comparison(Result):
         )
 
     def _judging(self, pair: PairComparison) -> tuple[str, bool]:
-        """Return how few documents of a pair are judged, where this matters, and whether others can reverse it."""
+        """Return a note on few judged documents of a pair, and whether unjudged documents can reverse the result."""
         for found in self.unjudged[0].get("unjudged", ()):
             if (found["a"], found["b"]) == (pair.a, pair.b):
                 low, high = found["low"], found["high"]
@@ -241,14 +241,14 @@ class Comparison(Result):
                     f"{100 * found['share_a']:.3g} % and {100 * found['share_b']:.3g} % of their documents are judged"
                 )
                 if low is None or high is None:
-                    return f" ({text}; no bounds for the others are known for {self.measure})", False
-                ends = f"depending on the others, the difference is {low:+.4f} to {high:+.4f}"
+                    return f" ({text}; bounds for unjudged documents are not known for {self.measure})", False
+                ends = f"depending on the unjudged documents, the difference is {low:+.4f} to {high:+.4f}"
                 return f" ({text}; {ends})", low <= 0 <= high
         return "", False
 
     @cached_property
     def unjudged(self) -> tuple[dict[str, Any], list[str]]:
-        """Shares of judged documents and pairs in doubt, for JSON and as sentences; empty if all are judged."""
+        """The shares of judged documents and the pairs in doubt, for JSON and as sentences; empty if all are judged."""
         judged = getattr(self.experiment, "judged", None)
         if not judged or self.by is None:
             return {}, []
@@ -256,19 +256,19 @@ class Comparison(Result):
 
     @property
     def remarks(self) -> list[Remark]:
-        """Remarks on the experiment, and on pairs in doubt because of unjudged documents."""
+        """The remarks on the experiment, and on pairs in doubt because of unjudged documents."""
         found = self.unjudged[0].get("unjudged", ())
         pairs = [f"{one['a']} against {one['b']}" for one in found]
         shown = ", ".join(pairs[:3]) + (" …" if len(pairs) > 3 else "")
         shares = {one[side]: one[f"share_{side}"] for one in found for side in "ab"}
         outside = [name for name, share in shares.items() if share < 1.0 == max(shares.values())]
         if outside:  # all that a system in the pool ranks to the pool's depth is judged
-            shown += f"; {', '.join(outside)} probably did not feed the pool (see pool_bias)"
+            shown += f"; {', '.join(outside)} probably did not contribute to the pool (see pool_bias)"
         own = [Remark("unjudged-documents", shown, len(pairs), pairs)] if pairs else []
         return in_order([*super().remarks, *own])
 
     def sentences(self) -> list[str]:
-        """Return sentences on pairs without an interval, and on p that another seed may move across 0.05."""
+        """Return sentences on pairs without an interval, and on p-values that another seed may move across 0.05."""
         lines, alike = [], dict[str, list[str]]()
         for pair in self.pairs:
             count = pair.wins + pair.losses
@@ -292,10 +292,10 @@ class Comparison(Result):
         return lines[:30]
 
     def influence(self, a: str, b: str) -> Influence | None:
-        """Compare `a` with `b` without the single query that matters most; all comparisons are tested again without it.
+        """Compare `a` with `b` without the single query that matters most; all comparisons are repeated without it.
 
-        This is the query without which Student's t is nearest to 0 if the adjusted p is below 0.05, else farthest from
-        0. The result is None for fewer than three queries, and if only this query has a value in another comparison.
+        The query is chosen so that, without it, Student's t is nearest to 0 if the adjusted p is below 0.05, else
+        farthest from 0. The result is None for fewer than three queries, and if another comparison has no other query.
         """
         index = next((i for i, pair in enumerate(self.pairs) if {pair.a, pair.b} == {a, b}), None)
         if index is None:
@@ -337,10 +337,9 @@ class Comparison(Result):
 
     @cached_property
     def rank_sets(self) -> dict[str, tuple[int, int]]:
-        """The lowest and highest rank that each system can have, all at once with 95 % confidence; see `rank_sets`.
+        """The lowest and highest rank of each system, at once with 95 % confidence; see `ranks.rank_sets`.
 
-        Empty unless all pairs of at least three systems were tested for a difference of means, and corrected for the
-        family.
+        Empty unless a test of means compared all pairs of at least three systems with a correction for the family.
         """
         names = list(self.means)
         families = ("max-t", "holm", "bonferroni")
@@ -354,11 +353,11 @@ class Comparison(Result):
         return dict(zip(names, rank_sets(better)))
 
     def methods_text(self, seed: Any = None) -> str:
-        """Return the paragraph of a paper on data, measure, test and correction, and BibTeX of what was used."""
+        """Return the paragraph of a paper on data, measure, test and correction, and BibTeX of the cited methods."""
         return str(resolve("truerank.significance.methods_text:methods_text")({self.measure: self}, self._topics, seed))
 
     def practical(self, rope: float) -> Practical:
-        """Return the probabilities of better, equivalent within ±`rope`, and worse of each pair; see `cautious`."""
+        """Return the probabilities that each pair is better, equivalent within ±`rope`, and worse; see `cautious`."""
         pairs = [(pair.a, pair.b) for pair in self.pairs]
         d = np.stack([self._differences(a, b) for a, b in pairs], axis=1)
         practical = resolve("truerank.significance.bayes:practical")
@@ -371,16 +370,16 @@ class Comparison(Result):
         return 1.0 if self.higher_is_better else -1.0
 
     def _differences(self, a: str, b: str) -> np.ndarray:
-        """Differences by query (m,), positive where `a` is better."""
+        """Return differences by query (m,), positive where `a` is better."""
         ours, theirs = (np.asarray(self.per_query[name], dtype=np.float64) for name in (a, b))
         return self._sign * differences_of(ours, theirs)
 
     def ties_matter(self) -> bool:
-        """Whether averaging over the orders of tied documents moves some ranker's mean by more than 0.0005."""
+        """Return whether averaging over the orders of tied documents moves a ranker's mean by more than 0.0005."""
         return any(abs(mean - self.means[name]) > _MOVED_BY_TIES for name, mean in self.tie_averaged.items())
 
     def moved_most(self, a: str, b: str, n: int = 3) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-        """Return at most `n` queries on which `a` gains most against `b`, and loses most, with their differences."""
+        """Return up to `n` queries on which `a` gains most against `b`, and loses most, with differences."""
         difference = self._differences(a, b)
         labels = self.query_ids or [str(i) for i in range(len(difference))]
         there = np.flatnonzero(~np.isnan(difference) & (difference != 0))
@@ -424,7 +423,7 @@ class Comparison(Result):
         return data_frame([pair._asdict() | {"verdict": pair.verdict and pair.verdict.words} for pair in self.pairs])
 
     def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
-        """Return the table of a paper, for the package booktabs; `show` and `rope` are those of `paper_table`."""
+        """Return the table of a paper for the package booktabs; for `show` and `rope` see `paper_table`."""
         return paper_table({self.measure: self}, "latex", self._topics, show, rope)
 
     @property
@@ -433,7 +432,7 @@ class Comparison(Result):
         return None if coverage is None else str(coverage)
 
     def systems_table(self, style: str = "text") -> str:
-        """Return the table of rankers by mean with the baseline's comparison; style text, markdown, latex or html."""
+        """Return the table of rankers by mean, compared with the baseline, in style text, markdown, latex or html."""
         against = {pair.a: pair for pair in self.pairs} if self.baseline is not None else {}
         groups = [] if against else self.groups  # with a baseline, the column of differences holds the same
         letters = dict.fromkeys(self.means, "")
@@ -475,7 +474,7 @@ class Comparison(Result):
         ]  # fmt: skip
 
     def pairs_table(self, style: str = "text") -> str:
-        """Return the table of the pairs that were compared, in a style of `systems_table`."""
+        """Return the table of the compared pairs, in a style of `systems_table`."""
         caption = "" if style == "text" else self.caption
         return styled_table(self._pair_rows(), self._pair_columns, style, caption, SPARE)
 
@@ -483,7 +482,7 @@ class Comparison(Result):
         return self.systems_table(style)
 
     def text(self, style: str = "text") -> str:
-        """Return the tables with all that is known about them, in a style of `systems_table`."""
+        """Return the tables with all notes, in a style of `systems_table`."""
         parts = [self.systems_table(style)]
         if self.baseline is None:
             shown = sum(pair.p_adjusted < LEVEL for pair in self.pairs)
@@ -500,7 +499,7 @@ class Comparison(Result):
             median = ", median of the pairs" if len(detectable) > 1 else ""
             power = f"detectable difference at 80 % power {detectable[len(detectable) // 2]:.4f} ({which}{median})"
         if any(pair.verdict is not None for pair in self.pairs):
-            power += "; better and worse follow the corrected p, other verdicts are of each pair alone"
+            power += "; better and worse follow the corrected p, other verdicts are for one pair alone"
         parts.append(f"{self.caption}; {power}" if style == "text" else power)
         about = self.about if isinstance(self.about, str) else self.about(style)
         parts += [*self.sentences(), *([about] if about else [])]
@@ -511,15 +510,15 @@ class Comparison(Result):
             )
         if self.smallest_p >= LEVEL and not all(math.isnan(pair.p) for pair in self.pairs):
             parts.append(
-                f"no difference can be significant: so few queries differ that {self.counted} cannot have a corrected "
-                f"p below {self.smallest_p:.3g}. Use more queries or compare fewer systems"
+                f"no difference can be significant: too few queries differ, so that {self.counted} cannot have a "
+                f"corrected p below {self.smallest_p:.3g}. Use more queries or compare fewer systems"
             )
         if self.by is not None and self.by.AGGREGATE == "sum":
             parts.append(f"{self.measure}: means over queries here; `truerank evaluate` prints the total")
         return "\n\n".join([*parts, *self.unjudged[1]])
 
     def _by_queries(self, pairs: Sequence[PairComparison]) -> list[str]:
-        """Return the queries that move each pair most, and those that alone decide one."""
+        """Return the queries that move each pair most, and the queries that alone decide a pair."""
         rows, parts = [], []
         for pair in pairs:
             moved = [
@@ -530,7 +529,7 @@ class Comparison(Result):
             one = self.influence(pair.a, pair.b)
             if one is not None and one.changes:
                 parts.append(
-                    f"query {one.query} alone decides {pair.a} against {pair.b}: without it the difference is "
+                    f"query {one.query} alone decides {pair.a} against {pair.b}: without this query, the difference is "
                     f"{one.difference:+.4f} (corrected p {one.p_adjusted:.4f})"
                 )
         return [*([table(rows, ["queries that differ most", "gains", "losses"])] if rows else []), *parts]
@@ -549,13 +548,13 @@ class Comparisons(Result, dict[str, Comparison]):
 
     @property
     def summary(self) -> str:
-        """That of the first measure."""
+        """The summary of the first measure."""
         name, first = next(iter(self.items()))
         return f"{name}: {first.summary}"
 
     @property
     def remarks(self) -> list[Remark]:
-        """Those of all measures, each once."""
+        """The remarks of all measures, each once."""
         each = {(one.code, one.where): one for comparison in self.values() for one in comparison.remarks}
         return in_order(each.values())
 
@@ -569,11 +568,11 @@ class Comparisons(Result, dict[str, Comparison]):
         return resolve("pandas:concat")({name: one.to_frame() for name, one in self.items()}, names=["measure"])
 
     def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
-        """Return the table of a paper, for the package booktabs; `show` and `rope` are those of `paper_table`."""
+        """Return the table of a paper for the package booktabs; for `show` and `rope` see `paper_table`."""
         return paper_table(self, "latex", next(iter(self.values()))._topics, show, rope)
 
     def methods_text(self, seed: Any = None) -> str:
-        """Return the paragraph of a paper on data, measures, test and correction, and BibTeX of what was used."""
+        """Return the paragraph of a paper on data, measures, test and correction, and BibTeX of the cited methods."""
         topics = next(iter(self.values()))._topics
         return str(resolve("truerank.significance.methods_text:methods_text")(self, topics, seed))
 
@@ -594,7 +593,7 @@ class Comparisons(Result, dict[str, Comparison]):
 
 
 def remarks_below(compared: Mapping[str, Comparison]) -> list[str]:
-    """Return the lines below tables of comparisons by measure: their sentences, and that about selection."""
+    """Return the lines below tables of comparisons by measure: their sentences, and the remark on selection."""
     of_which = [f"{name}: " if len(compared) > 1 else "" for name in compared]
     lines = [f"{name}{line}" for name, one in zip(of_which, compared.values()) for line in one.sentences()]
     return [*lines, CHOSEN]

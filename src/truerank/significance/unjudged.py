@@ -26,9 +26,9 @@ class Unjudged(NamedTuple):
     """A pair whose comparison is in doubt because of unjudged documents.
 
     `share_a` and `share_b` are the mean shares of judged documents up to the measure's cutoff, over the topics that
-    both runs have. `p` is that of their difference (paired t-test, corrected by Holm over `n_pairs`); NaN if all topics
-    have the same difference. `low` and `high` bound the mean difference a - b over all grades of the unjudged
-    documents; None if no bounds are known.
+    both runs have. `p` is the p of the difference of both shares (paired t-test, corrected by Holm over `n_pairs`); NaN
+    if all topics have equal differences. `low` and `high` bound the mean difference a - b over all grades of the
+    unjudged documents; None if no bounds are known.
     """
 
     a: str
@@ -42,7 +42,7 @@ class Unjudged(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What is in doubt."""
+        """A sentence on the doubt."""
         if np.isnan(self.p) and self.share_a != self.share_b:
             text = "shares of judged documents differ by the same amount on every topic"
         elif self.p < 0.05:
@@ -51,18 +51,18 @@ class Unjudged(NamedTuple):
         else:
             text = "most documents are not judged"
         if self.low is None or self.high is None:
-            return f"{text}; bounds for the unjudged documents are known for {', '.join(BOUNDED)} only"
+            return f"{text}; bounds for unjudged documents are known only for {', '.join(BOUNDED)}"
         return f"{text}; depending on the unjudged documents, a difference lies within the bounds"
 
     def __str__(self) -> str:
-        """The pair with its figures."""
+        """Return the text of the pair with its figures."""
         p = f", p = {self.p:.3g}" if self.p < 0.05 else ""
         bounds = "" if self.low is None or self.high is None else f", {self.low:+.4f} to {self.high:+.4f}"
         return f"{self.a} against {self.b}{p}{bounds}"
 
 
 def judged_shares(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return each run's share of judged documents up to the measure's cutoff by topic (m,); NaN for missing topics."""
+    """Return the share of judged documents up to the cutoff by run and topic (m,); NaN for missing topics."""
     name = "Judged" if measure.cutoff is None else f"Judged@{measure.cutoff}"
     share = parse_measure(name, measure.convention)(missing_topics="skip")
     return {
@@ -101,7 +101,7 @@ def doubtful_pairs(
 def about_unjudged(
     measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]], pairs: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the judged shares and the doubtful pairs for JSON, and as lines; nothing if all documents are judged."""
+    """Return the judged shares and the doubtful pairs, for JSON and as lines; empty if all documents are judged."""
     if all(one.known.all() for one, _ in judged.values()):
         return {}, []
     means = {name: mean_of(own) for name, own in judged_shares(measure, judged).items()}
@@ -124,14 +124,15 @@ def difference_bounds(
     b: tuple[Judgements, np.ndarray],
     places: tuple[Any, Any] = (None, None),
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the smallest and largest difference a - b by topic over all grades of the unjudged documents, two (m,).
+    """Return bounds of the difference a - b by topic over all grades of the unjudged documents, two arrays (m,).
 
-    None for measures other than DCG, P and RBP, and for tie rules that depend on grades; NaN where the measure skips
-    the topic. `a` and `b` are two runs over the same topics, as `judge_run` returns them, and `places` their `_places`.
+    The result is None for measures other than DCG, P and RBP, and for tie rules that depend on grades; NaN where the
+    measure skips the topic. `a` and `b` are results of `judge_run` for the same topics, and `places` their `_places`.
 
-    These measures add up w(rank) · gain(grade) with weights that do not grow with the rank. For the largest difference
-    an unjudged document gets the best grade if a ranks it higher, and else grade 0; for the smallest the other way
-    round. The best grade is the largest judged grade, at least the lowest relevant one. Both bounds are attained.
+    These measures add up w(rank) · gain(grade) with weights that do not grow with the rank. For the largest difference,
+    an unjudged document has the best grade if a ranks it higher, else grade 0. For the smallest difference, it has the
+    best grade if b ranks it higher. The best grade is the largest judged or, if higher, the lowest relevant grade.
+    Bounds are attained.
     """
     if not _bounded(measure):
         return None
@@ -155,7 +156,7 @@ def difference_bounds(
 
 
 def _bounded(measure: Measure) -> bool:
-    """Whether there are bounds for a difference of the measure."""
+    """Return whether the difference of the measure has bounds."""
     plain = not measure.setting("judged_only") and measure.rises_with_grades
     return measure.NAME in BOUNDED and plain and measure.setting("ties") in ("trec", "stable")
 
@@ -172,7 +173,7 @@ def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dic
 
 
 def _with(judgements: Judgements, grades: np.ndarray, judged: np.ndarray | None = None) -> Judgements:
-    """Return the judgements with other grades, and with other marks of judged rows."""
+    """Return the judgements with different grades and different marks of judged rows."""
     other = copy(judgements)
     other.grades, other.judged, other.cache = grades, judged, {}
     return other

@@ -1,1 +1,1 @@
-"""Judgements of people and programs: one reader and writer for each file format."""
+"""Judgements of people and programs, with a reader and writer for each file format."""

@@ -1,4 +1,4 @@
-"""Exports of tools in which people label texts: Label Studio, Argilla and Prodigy."""
+"""Exports of annotation tools: Label Studio, Argilla and Prodigy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _matches(content: Content) -> bool:
 
 
 def _rows(content: Content) -> Iterator[Row]:
-    """Yield a row for each answer; the query and the document are in the data of the task."""
+    """Yield a row for each answer; the data of the task have the query and the document."""
     for line, value in content.values:
         for task in value if isinstance(value, list) else [value]:
             if not isinstance(task, dict):
@@ -35,7 +35,7 @@ def _rows(content: Content) -> Iterator[Row]:
             query = data.get(roles.get("query", roles.get("text", "")))
             if any(one.get("type") in ("pairwise", "ranker") for own in _listed(task.get("annotations"))
                    for one in _listed(own.get("result"))):  # fmt: skip
-                what = "the tasks compare documents with each other, and give none a grade. Ask for a grade of each"
+                what = "the tasks compare documents, and contain no grades. Ask for a grade of each document"
                 raise DataFileError(what, content.name, line)
             if query is None or "document" not in roles:
                 lost = "query" if query is None else "document id"
@@ -47,7 +47,7 @@ def _rows(content: Content) -> Iterator[Row]:
 
 
 def _answers(task: dict[str, Any], name: str, line: int | None) -> Iterator[tuple[str | None, Any]]:
-    """Yield the people and their grades; None is a task that nobody could judge."""
+    """Yield the annotators and their grades; None marks a task that could not be judged."""
     found: list[tuple[str, Any, Any]] = []  # question, person, answer
     for own in _listed(task.get("annotations")):
         if not own.get("was_cancelled"):
@@ -69,7 +69,7 @@ def _answers(task: dict[str, Any], name: str, line: int | None) -> Iterator[tupl
     questions = dict.fromkeys(question for question, _, _ in found)
     asked = [question for question in questions if plain(question) in GRADE] or list(questions)
     if len(asked) > 1:
-        what = f"a task has the questions {few(asked)}; which of them is the grade is not known. Export one"
+        what = f"a task has several questions that may be the grade: {few(asked)}. Export one of them"
         raise DataFileError(what, name, line, code="several-questions")
     for question, person, answer in found:
         if question in asked:

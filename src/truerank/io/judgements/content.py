@@ -26,7 +26,7 @@ _BULK = {"index", "create", "update", "delete"}
 
 
 class Content(NamedTuple):
-    """What a file holds; one of `values` (JSON with lines), `table` and `text` is filled, by its `kind`."""
+    """The content of a file: by its `kind`, one of `values` (JSON with lines), `table` and `text` is set."""
 
     name: str
     kind: str  # "json", "table" or "text"
@@ -38,21 +38,21 @@ class Content(NamedTuple):
     decimal: str = "."
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the words of the lines that are not blank and no comments, with their numbers."""
+        """Yield the words and numbers of the lines that are not blank or comments."""
         for number, line in enumerate(self.text.split("\n"), 1):
             words = [word.decode("utf-8") for word in line.encode("utf-8").split()]  # an id may contain other blanks
             if words and not words[0].startswith("#"):
                 yield number, words
 
     def first(self) -> dict[str, Any]:
-        """Return the first JSON object; {} if the file does not start with one."""
+        """Return the first JSON object, or {} if the file does not start with an object."""
         one = self.values[0][1] if self.values else None
         while isinstance(one, list) and one:
             one = one[0]
         return one if isinstance(one, dict) else {}
 
     def line_of(self, *ids: str) -> int | None:
-        """Return the line of JSON on which the last of some texts is, each after the one before it."""
+        """Return the line of JSON that has the last of some texts, each found after the previous text."""
         place = 0
         for one in ids:
             place = max(place, *(self.text.find(json.dumps(one, ensure_ascii=way), place) for way in (True, False)))
@@ -60,7 +60,7 @@ class Content(NamedTuple):
 
 
 def read_content(source: Source) -> Content:
-    """Return what an open file holds. DataFileError: JSON and tables that are damaged, with the line."""
+    """Return what an open file holds. Raises DataFileError, with the line, for damaged JSON and tables."""
     head, name = source.peek(), source.name
     kind = next((kind for magic, kind in TABLES.items() if head.startswith(magic)), None)
     if kind is not None:
@@ -82,7 +82,7 @@ def read_content(source: Source) -> Content:
 
 
 def of_text(data: bytes, name: str) -> Content:
-    """Return what the bytes of a text hold."""
+    """Return the content of the bytes of a text."""
     check_bytes(data, name, 1)
     text = data.decode("utf-8")
     start = text.lstrip()[:1]
@@ -102,7 +102,7 @@ def of_text(data: bytes, name: str) -> Content:
 
 
 def _is_text(line: str) -> bool:
-    """Return whether a line is no JSON and no header or row of a table."""
+    """Return whether a line is not JSON, nor the header or a row of a table."""
     words = line.encode("utf-8").split()
     if re.search(r"(^|\s)qid:\S", line) or line.lstrip().startswith("<"):
         return True
@@ -112,7 +112,7 @@ def _is_text(line: str) -> bool:
 
 
 def _without_titles(text: str) -> str:
-    """Return a table that follows lines of a title, which become blank; "" if the columns are not of judgements."""
+    """Return a table whose leading title lines are blank; "" if its columns are not columns of judgements."""
     found = re.match(r"((?:[^,;\t\n]{0,200}\n){1,5})([^\n]*[,;\t][^\n]*)\n", text)
     roles = roles_of(re.split("[,;\t]", found[2]), like=True) if found else {}
     if found is None or "document" not in roles or not {"query", "text"} & roles.keys():
@@ -121,7 +121,7 @@ def _without_titles(text: str) -> str:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; an error for a key that it has twice, of which Python keeps the last."""
+    """Return an object; raise for a duplicate key, of which Python keeps the last value."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -131,7 +131,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
-    """Return the value of a JSON text, or the values of its lines; action lines of `_bulk` are left out."""
+    """Return the value of a JSON text, or the values of its lines without the action lines of `_bulk`."""
     try:
         return [(None, json.loads(text, object_pairs_hook=_once))]
     except RecursionError as error:
@@ -158,7 +158,7 @@ def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
 
 
 def _yaml_value(text: str, name: str) -> Any:
-    """Return the value of YAML with the types of JSON."""
+    """Return the value of YAML with only the types of JSON."""
     import yaml
 
     try:
@@ -197,7 +197,7 @@ def _records(value: Any) -> list[Any]:
 
 
 def _with_lists(content: Content) -> Content:
-    """Return records in place of a table that lists the documents of a query in a cell, as in a|b or ["a", "b"]."""
+    """Return records from a table that lists the documents of a query in a cell, as in a|b or ["a", "b"]."""
     roles = roles_of(content.header)
     if "document" in roles or not {"query", "text"} & roles.keys():
         return content
@@ -215,7 +215,7 @@ def _with_lists(content: Content) -> Content:
 
 
 def _listed(cell: str) -> Any:
-    """Return the list that a cell has; a number or a sentence stays as it is.
+    """Return the list in a cell; a number or a sentence is returned unchanged.
 
     >>> _listed("d1|d2"), _listed("['d 1', 'd2']"), _listed("d1"), _listed("A sentence, as it is"), _listed("0.5")
     (['d1', 'd2'], ['d 1', 'd2'], ['d1'], 'A sentence, as it is', '0.5')
@@ -231,7 +231,7 @@ def _listed(cell: str) -> Any:
 
 
 def _indented_values(text: str, name: str) -> list[tuple[int | None, Any]]:
-    """Return JSON values of several lines, one after another, each with its first line."""
+    """Return JSON values that span several lines, each with the number of its first line."""
     values, place, decoder = list[tuple[int | None, Any]](), 0, json.JSONDecoder(object_pairs_hook=_once)
     while rest := re.compile(r"\S").search(text, place):
         try:
@@ -264,7 +264,7 @@ def _of_arrow(source: Source, kind: str) -> Content:
 
 
 def _of_delimited(text: str, data: bytes, name: str) -> Content:
-    """Return a table of text. A quotation mark in a cell is doubled, unless tabs delimit cells and none is."""
+    """Return a table of text; tables with tabs and no doubled quotation marks have plain marks in cells."""
     body = re.sub(r"\A(?:#.*\n|\s*\n|sep=.\r?\n)+", "", text)  # a spreadsheet may name the separator
     delimiter, decimal = dialect("csv", body.encode("utf-8"))
     skipped = text.count("\n") - body.count("\n")
@@ -302,7 +302,7 @@ def _of_delimited(text: str, data: bytes, name: str) -> Content:
 def _is_bare(rows: list[tuple[int | None, list[Any]]]) -> bool:
     """Return whether rows without names are a query, a document and its grade.
 
-    Grades are words of the usual scales, or small numbers of which a query has one twice: ranks differ.
+    Grades are words of the usual scales, or small numbers that repeat within a query, as ranks do not.
     """
     if len(rows[0][1]) != len(_BARE) or roles_of(rows[0][1], like=True):
         return False

@@ -1,4 +1,4 @@
-"""What a format of judgements is: how it is recognised, read and written."""
+"""The definition of a format of judgements: how to detect, read and write it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from truerank.io.streams import open_output
 
 
 def json_rows(content: Content) -> Iterable[Row]:
-    """Yield the rows of JSON of any nesting."""
+    """Yield the rows of JSON with any nesting."""
     for line, value in content.values:
         yield from rows_of(value, line)
 
@@ -26,9 +26,9 @@ class Format:
     Parameters
     ----------
     name : str
-        Its name on the command line and in Python.
+        Name of the format on the command line and in Python.
     title : str
-        Its name in messages.
+        Name of the format in messages.
     matches : callable
         Returns whether a `Content` is of this format.
     rows : callable
@@ -36,7 +36,7 @@ class Format:
     write : callable, optional
         Writes `Ratings` to a path, "-" or a stream.
     judges, texts : bool
-        Whether the format has a place for several judges of a document, and for the texts of queries with other ids.
+        Whether the format stores several judges of a document, and the texts of queries in addition to their ids.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Format:
 
 
 def whole(grade: float) -> int | float:
-    """Return a grade as it is written: an integer if it is one."""
+    """Return a grade in its written form, an integer if the value is whole."""
     return int(grade) if grade == int(grade) else grade
 
 

@@ -1,4 +1,4 @@
-"""Rows of judgements, or of runs, in JSON of any nesting, by the roles of its keys."""
+"""Rows of judgements or runs from JSON with any nesting, by the roles of the keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from truerank.io.judgements.roles import (
 
 _OPEN = {"ratings", "rating", "judgements", "judgments", "judgmentratings", "judgementratings", "docratings", "labels",
          "grades", "relevances", "qrels"}  # fmt: skip
-"""Lists whose documents have a grade of their own; a document of other lists has grade 1."""
+"""Keys of lists whose documents have grades; a document of any other list has grade 1."""
 _STRUCTURE = {
     "queries",
     "topics",
@@ -35,13 +35,13 @@ _STRUCTURE = {
     "try",
 }
 _WHOLE = {"", "data", "default", "test", "dev", "train", "validation"}
-"""Names of what holds all queries."""
+"""Keys of the container of all queries."""
 _TEXTS = ("request", "params", "placeholders", "querydsl")
 
 
 _IDS = ("id", "id_", "_id", "doc_id", "document_id", "chunk_id")
 _NAMES = ("source", "path", "file", "filename", "file_path", "content", "page_content", "pagecontent", "text")
-"""What names a document of a list whose object has no id: its place, or its text."""
+"""Keys that name a document without an id in a list: its place, or its text."""
 
 
 class _At(NamedTuple):
@@ -76,7 +76,7 @@ class _Walk:
         return Row(str(at.query), id_text(document), grade, at.judge, text, self.line, unrateable)
 
     def visit(self, node: Any, at: _At, key: str) -> Iterator[Row]:
-        """Yield the rows within a value, which is found under a key."""
+        """Yield the rows within the value of a key."""
         if isinstance(node, list):
             yield from self.listed(node, at, key)
         if not isinstance(node, dict):
@@ -118,7 +118,7 @@ class _Walk:
                     yield from self.visit(value, at, plain(name))
 
     def named(self, node: dict[str, Any], own: dict[str, Any], roles: dict[str, Any], at: _At, key: str) -> _At:
-        """Return the query, the document and the judge after the keys of an object."""
+        """Return the query, the document and the judge from the keys of an object."""
         known = {plain(name): value for name, value in own.items()}
         if known.get("id") is not None:
             if (self.what in roles and ("_id" in own or at.query is not None)) or (
@@ -160,7 +160,7 @@ class _Walk:
         return at
 
     def listed(self, node: list[Any], at: _At, key: str) -> Iterator[Row]:
-        """Yield the rows of a list: of objects, of ids, or of pairs of an id and a grade."""
+        """Yield the rows of a list of objects, of ids, or of (id, grade) pairs."""
         scored = any(isinstance(one, dict) and roles_of(one, "score").keys() & {"score", "rank"} for one in node)
         for place, one in enumerate(node):
             if at.query is None or not lists_documents(key, self.what) or isinstance(one, dict):
@@ -202,7 +202,7 @@ class _Walk:
 
 
 def _only_name(known: dict[str, Any], ending: str) -> list[Any]:
-    """Return the only id or text under a key with an ending; [] if there are none or several."""
+    """Return the single id or text under a key with an ending, or [] without exactly one."""
     found = [value for name, value in known.items() if name.endswith(ending) and _is_id(value)]
     return found if len(found) == 1 else []
 
@@ -212,7 +212,7 @@ def _is_id(value: object) -> bool:
 
 
 def only_value(answer: Any) -> Any:
-    """Return the only value of an answer: of {"choices": ["2"]}, {"rating": 2}, {"value": 2} or ["2"]."""
+    """Return the single value of an answer such as {"choices": ["2"]}, {"rating": 2}, {"value": 2} or ["2"]."""
     while isinstance(answer, dict | list):
         inside = list(answer.values()) if isinstance(answer, dict) else answer
         answer = inside[0] if len(inside) == 1 else None
@@ -220,7 +220,7 @@ def only_value(answer: Any) -> Any:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number, or the text of one."""
+    """Return whether a value is a number or the text of a number."""
     try:
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -244,7 +244,7 @@ def _are_documents(value: object, queries: int) -> bool:
 
 
 def _only_text(value: object) -> str | None:
-    """Return the text that is under "query" or "$query" in a search request; None if there is not exactly one."""
+    """Return the text under "query" or "$query" in a search request, or None without exactly one."""
     found = set[str]()
 
     def look(node: object, key: str) -> None:

@@ -1,4 +1,4 @@
-"""What a file that holds no judgements, or no run, looks like, and what to do with it."""
+"""Descriptions of files that hold no judgements or run, with advice."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import re
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.roles import few, plain, roles_of
 
-_CLICKS = "Read it with `truerank clicks`; clicks are no judgements"
+_CLICKS = "Read it with `truerank clicks`; clicks are not judgements"
 _RUN = "Name it as a run; judgements have a grade for each document"
 _COMMENTS = r"\A(?:\s*#.*\n|\s*\n)*[ \t]*"
 _LOOKS = (
     ("json", r'"(action_name|event_attributes|query_response_hit_ids)"', "UBI events or queries", _CLICKS),
     ("json", r'"impression"[\s\S]*"clicked"', "a click log", _CLICKS),
     ("table", r"doc(id|ument)?(a|1) .*doc(id|ument)?(b|2)\b|better.* worse|chosen.* rejected", "pairwise labels",
-     "They compare two documents; judgements have a grade for each document"),
+     "The file compares two documents, but judgements have a grade for each document"),
     ("table", r"impression.* clicked|clicked.* impression|actionname", "a click log", _CLICKS),
-    ("json", r'"eventType"\s*:\s*"(click|conversion|view)"', "events of a search service", "Clicks are no judgements"),
+    ("json", r'"eventType"\s*:\s*"(click|conversion|view)"', "events of a search service", "Clicks are not judgements"),
     ("json", r'"querySetQueries"', "a query set without judgements", "Name the judgement list"),
     ("json", r'"metric_score"', "the answer of _rank_eval", "Name the request, which has the ratings"),
     ("json", r'"error"\s*:[\s\S]*"status"\s*:', "the error answer of a search engine", "Repeat the request"),
-    ("json", r'"(tree_info|learner|oblivious_trees|truerank-model)"', "a model", "Name it where a model is expected"),
+    ("json", r'"(tree_info|learner|oblivious_trees|truerank-model)"', "a model", "Pass it where a model is expected"),
     ("json", r'"(took|responseHeader)"\s*:', "the answer of a search engine", _RUN),
     ("json", r'"featuresets?"', "a feature set", "Give it to `truerank features` as its features"),
     ("json", r'\A\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d+\.\d', "a run (scores of a system)", _RUN),
     ("json", r'"results"|"retrieved', "a run (results of a system)", _RUN),
     ("json", r'"_?(doc_?)?id"[\s\S]*"(text|title|contents|body)"', "documents or queries (a corpus)", _RUN),
     ("text", r"\A\s*([|+]|-[-+]+-\s*$)", "a table that is drawn with lines", "Export it as CSV"),
-    ("text", r"\A\s*<(!doctype|html)", "a web page", "Was it saved after a login? Export the file again"),
+    ("text", r"\A\s*<(!doctype|html)", "a web page", "The file may be a login page. Export the data again"),
     ("text", r"\A\s*<", "XML or TREC topics", "Topics are queries; judgements have a grade for each document"),
     ("text", _COMMENTS + r"\S+[ \t]+qid:[^#\n]*$", "LETOR features without document ids",
      "Name it as judged rows; qrels need document ids in comments"),
@@ -38,15 +38,15 @@ _LOOKS = (
 )  # fmt: skip
 _BARE = {
     2: ("ids and texts of queries or of documents", _RUN),
-    3: ("triples of a query, a relevant and another document", "They train rankers, and have no grades"),
+    3: ("triples of a query, a relevant and another document", "Triples train rankers, but have no grades"),
     4: ("candidates of queries with their texts", _RUN),
 }
-"""Tables of MS MARCO, which have tabs and no names, by the number of columns."""
+"""Tables of MS MARCO (tabs, no header), by the number of columns."""
 _MOST = 1 << 16  # characters that are looked at
 
 
 def looks_like(content: Content) -> tuple[str, str]:
-    """Return what a file looks like, and what to do with it; for other files what is in it."""
+    """Return the description of a file and advice; for unknown files, a description of the content."""
     text = " ".join(map(plain, content.header)) if content.kind == "table" else content.text[:_MOST]
     for kind, pattern, looks, advice in _LOOKS:
         if kind == content.kind and re.search(pattern, text, re.IGNORECASE | re.MULTILINE):

@@ -1,4 +1,4 @@
-"""Where each format of judgements is; without imports, so that help is light."""
+"""Locations of the formats of judgements, without imports, so that help starts quickly."""
 
 PLACES = {
     "qrels": "trec:TREC",
@@ -17,6 +17,6 @@ PLACES = {
     "ratings": "tables:TABLE",
     "json": "tables:JSON",
 }
-"""Formats by name, in the order in which a file is tried."""
+"""Formats by name, in the order of detection."""
 AGGREGATES = ("mean", "median", "majority", "first")
-"""How several grades of a document become one."""
+"""Rules that combine several grades of a document."""

@@ -1,4 +1,4 @@
-"""Quepid: book CSV and JSON, case CSV and JSON, snapshot JSON."""
+"""Formats of Quepid: book CSV and JSON, case CSV and JSON, snapshot JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _is_json(content: Content) -> bool:
 
 
 def _write_csv(ratings: Ratings, target: object) -> None:
-    """Write a book: a column for each judge, or `rating`."""
+    """Write a book as CSV, with a column for each judge, or `rating`."""
     judges = list(dict.fromkeys(ratings.judges or ["rating"]))
     rows: list[list[Any]] = [["query", "docid", *(judge or "Unknown" for judge in judges)]]
     for (query, document), own in ratings.pairs().items():
@@ -44,7 +44,7 @@ def _write_csv(ratings: Ratings, target: object) -> None:
 
 
 def _write_json(ratings: Ratings, target: object) -> None:
-    """Write a book."""
+    """Write a book as JSON."""
     pairs = []
     for (query, document), own in ratings.pairs().items():
         judges = [{} if ratings.judges is None else {"user_email": ratings.judges[row]} for row in own]

@@ -1,4 +1,4 @@
-"""Grades as people give them: numbers, words, scales, several judges for a document; and qrels from them."""
+"""Grades of people (numbers, words, scales, several judges for a document), and qrels made of them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _COMBINED: dict[str, Callable[[Sequence[float]], float]] = {
     "majority": _majority,
     "first": lambda grades: grades[0],
 }
-"""One grade of several: of grades that are equally frequent, `majority` takes the lowest."""
+"""Rules that combine several grades; of equally frequent grades, `majority` selects the lowest."""
 
 
 class Row(NamedTuple):
-    """A row of a file: a grade as it is written, None where there is none."""
+    """A row of a file: a grade as written, or None without a grade."""
 
     query: str
     document: str
@@ -60,10 +60,10 @@ class Row(NamedTuple):
 
 @dataclass
 class Ratings:
-    """Grades of documents for queries: one row for each grade that a judge gave to a document.
+    """Grades of documents for queries, with a row for each grade that a judge gave to a document.
 
-    `texts` has the texts of queries with other ids, `judges` is None if no judge is named, and `left_out` counts
-    what has no grade, by reason. `name` is the file and `format` what it was read as.
+    `texts` has the texts of queries that are not ids, `judges` is None if no judge is named, and `left_out` counts rows
+    without a grade, by reason. `name` is the file, and `format` is the format in which it was read.
     """
 
     queries: list[str]
@@ -77,7 +77,7 @@ class Ratings:
 
     @classmethod
     def of(cls, judged: object) -> Ratings:
-        """Return the ratings of qrels, or of another object that `as_qrels` accepts."""
+        """Return the ratings of qrels, or of any object that `as_qrels` accepts."""
         if isinstance(judged, Ratings):
             return judged
         qrels = as_qrels(judged)
@@ -106,14 +106,14 @@ class Ratings:
         return found
 
     def text(self, query: str) -> str:
-        """Return the text of a query, which may be its id."""
+        """Return the text of a query, which is its id if no text is known."""
         return self.texts.get(query, query)
 
     def agreement(self) -> str:
-        """Return in words how often several grades of a document agree, and Krippendorff's alpha (interval scale).
+        """Describe how often several grades of a document agree, with Krippendorff's alpha (interval scale).
 
-        alpha = 1 - D_o / D_e, with squared differences within documents (D_o) and among all of these grades (D_e);
-        Krippendorff, Content Analysis (2004), chapter 11.
+        alpha = 1 - D_o / D_e, with squared differences within documents (D_o) and among all grades of these documents
+        (D_e); Krippendorff, Content Analysis (2004), chapter 11.
         """
         units = [[self.grades[row] for row in rows] for rows in self.pairs().values() if len(rows) > 1]
         every = [grade for grades in units for grade in grades]
@@ -126,7 +126,7 @@ class Ratings:
         return f"{text}; Krippendorff's alpha {1 - observed / expected:.3f}"
 
     def similar_queries(self) -> list[list[str]]:
-        """Return the queries whose texts are equal without case and blanks that do not separate words (NFKC).
+        """Return the queries whose texts are equal after Unicode normalisation (NFKC), ignoring case and extra blanks.
 
         >>> Ratings(["Red shoes", "red  shoes ", "tv"], ["d1", "d2", "d1"], [1.0, 0.0, 1.0]).similar_queries()
         [['Red shoes', 'red  shoes ']]
@@ -138,14 +138,14 @@ class Ratings:
         return [own for own in found.values() if len(own) > 1]
 
     def folded(self) -> Ratings:
-        """Return ratings in which similar queries are the first of them."""
+        """Return ratings in which similar queries are replaced by the first of them."""
         first = {query: own[0] for own in self.similar_queries() for query in own}
         queries = [first.get(query, query) for query in self.queries]
         texts = {query: text for query, text in self.texts.items() if first.get(query, query) == query}
         return replace(self, queries=queries, texts=texts)
 
     def aggregated(self, aggregate: str | None = None) -> Ratings:
-        """Return one grade for each document of a query. InvalidInputError: grades differ and `aggregate` is None."""
+        """Return ratings with one grade for each document; raise if grades differ and `aggregate` is None."""
         pairs = self.pairs()
         if len(pairs) == len(self.grades):
             return self if self.judges is None else Ratings(**vars(self) | {"judges": None})
@@ -175,7 +175,7 @@ class Ratings:
         return RankingData(np.empty((len(self.grades), 0)), self.grades, self.queries, doc_ids=self.documents)
 
     def qrels(self, aggregate: str | None = None) -> Qrels:
-        """Return qrels; `aggregate` combines several grades of a document: mean, median, majority or first."""
+        """Return qrels; `aggregate` (mean, median, majority or first) combines several grades of a document."""
         one = self.aggregated(aggregate)
         judged: dict[str, dict[str, float]] = {}
         for query, document, grade in zip(one.queries, one.documents, one.grades):
@@ -191,9 +191,9 @@ def _squares(grades: Sequence[float]) -> float:
 
 
 def graded(rows: Iterable[Row], content: Content, format: str, grades: Mapping[str, float | None] | None) -> Ratings:
-    """Return the ratings of a file's rows; `grades` are numbers by word, and None for words that are no grade.
+    """Return the ratings of a file's rows; `grades` maps words to numbers, and to None for words without a grade.
 
-    DataFileError: words without `grades`, with a proposal, and a text that is no word of `grades`, with its line.
+    Raises DataFileError for words without `grades`, with a proposal, and for words that are not in `grades`.
     """
     rows = list(rows)
     given = {str(row.grade).strip().casefold() for row in rows if isinstance(row.grade, str)} - _UNRATED
@@ -239,7 +239,7 @@ def of_cells(cells: Sequence[object], name: str, scale: Mapping[str, float | Non
 
 
 class _Scale:
-    """The number of a grade, None if there is no grade, or the text if it is not a number."""
+    """Convert a cell to the number of its grade, None without a grade, or the text if it is not a number."""
 
     def __init__(self, grades: Mapping[str, float | None] | None, decimal: str) -> None:
         self.known = {str(word).strip().casefold(): number for word, number in (grades or {}).items()}
@@ -271,7 +271,7 @@ class _Scale:
 
 
 def read_grade(cell: object, decimal: str = ".") -> float | None:
-    """Return the number of a cell; None if it holds none."""
+    """Return the number of a cell, or None for a cell without a grade."""
     grade = _Scale(None, decimal)(cell)
     return grade if isinstance(grade, float) else None
 
@@ -290,7 +290,7 @@ def _is_number(text: str) -> bool:
 
 
 def proposed(words: Iterable[str]) -> str:
-    """Return a mapping of words to numbers as `read_scale` reads it, with ? for words whose place is unknown.
+    """Return a mapping of words to numbers in the format of `read_scale`, with ? for words of unknown order.
 
     >>> proposed(["Good", "Perfect", "Bad"]), proposed(["2 - relevant", "0 - bad"]), proposed(["yes", "no", "purple"])
     ('Perfect=2 Good=1 Bad=0', '2 - relevant=2 0 - bad=0', 'yes=1 no=0 purple=?')
@@ -312,7 +312,7 @@ def proposed(words: Iterable[str]) -> str:
 def _refuse(
     words: dict[str, list[Row]], found: Ratings, grades: Mapping[str, float | None] | None, content: Content
 ) -> NoReturn:
-    """Raise an error for grades in words: with a proposal, or with the line of a damaged number."""
+    """Raise an error for grades in words, with a proposal, or for a damaged number, with its line."""
     usual = any(map(is_usual, words))
     word, rows = next(iter(words.items()))
     line = rows[0].line or content.line_of(rows[0].text or rows[0].query, rows[0].document)
@@ -340,7 +340,7 @@ def _refuse(
 
 
 def read_scale(text: str) -> dict[str, float | None]:
-    """Return the numbers of words from "Perfect=3 Very good=2 Skip=-", where - marks what is no grade.
+    """Parse numbers of words from "Perfect=3 Very good=2 Skip=-", where - marks a word without a grade.
 
     >>> read_scale("Perfect=3 Very good=2, Skip=-")
     {'Perfect': 3.0, 'Very good': 2.0, 'Skip': None}
@@ -360,7 +360,7 @@ def read_scale(text: str) -> dict[str, float | None]:
 
 
 def _tell(found: Ratings, esci: bool, grades: object) -> None:
-    """Warn of what was left out and of what was taken for granted."""
+    """Warn about rows that were left out, and about assumptions."""
     if found.left_out:
         counts = " and ".join(f"{count} {reason}" for reason, count in found.left_out.items())
         warn(f"{found.name}: left out {counts}; {counted(len(found.grades), 'grade')} remain")

@@ -1,4 +1,4 @@
-"""All formats of judgements, the one function that reads them, and what other files look like."""
+"""All formats of judgements, the function that reads them, and descriptions of other files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORMATS: Table[Format] = Table(
     {name: resolve(f"truerank.io.judgements.{place}") for name, place in PLACES.items()},
     lambda point: point.load(),
 )
-"""The formats by name, in the order in which a file is tried, those of other packages last."""
+"""The formats by name, in the order of detection; formats of other packages come last."""
 Scale = str | Mapping[str, float | None]
 
 
@@ -44,29 +44,29 @@ def read_ratings(
     grade: str | None = None,
     fold_queries: bool = False,
 ) -> Ratings:
-    """Read the judgements in a file of any known format, with a row for each grade.
+    """Read judgements from a file of any known format, with a row for each grade.
 
     Parameters
     ----------
     source : path, "-", open file, or data frame
-        The format is found by content: TREC qrels, CSV and TSV, Parquet, Arrow, JSON and JSON lines of the tools in
-        `FORMATS`, text also in gzip, xz, zstd or lz4. Tables and JSON of other tools are read by the names of their
-        columns and keys.
+        The content determines the format: TREC qrels, CSV and TSV, Parquet, Arrow, and JSON and JSON lines of the tools
+        in `FORMATS`. Text may be compressed by gzip, xz, zstd or lz4. In tables and JSON of other tools, the names of
+        columns and keys determine the roles.
     grades : dict of str to float, or str, optional
-        The number of each word, `{"Good": 2, "Bad": 0}` or "Good=2 Bad=0". None, and - in a str, mark words that are no
-        grade. Numbers are words, too: "100=3 10=2".
+        The number of each word, `{"Good": 2, "Bad": 0}` or "Good=2 Bad=0". None, or - in a str, marks words without a
+        grade. Numbers may be mapped like words: "100=3 10=2".
     format : str, optional
-        The name of a format.
+        Name of the format.
     query, document, grade : str, optional
-        Columns of a table whose names are not usual.
+        Columns of a table with unusual names.
     fold_queries : bool, default=False
-        Whether queries whose texts differ in nothing but case, blanks or the form of letters are one. Without it, they
-        are a warning.
+        Whether to join queries whose texts differ only in case, blanks or the form of letters. By default, such queries
+        cause a warning.
 
     Raises
     ------
     DataFileError
-        If the format is unknown, with what it looks like; if it is damaged, with the line; and if grades are words,
+        If the format is unknown, with the apparent format; if the file is damaged, with the line; if grades are words,
         with a proposal for `grades`.
 
     Examples
@@ -105,7 +105,7 @@ def read_ratings(
 def ratings_of(
     content: Content, grades: Mapping[str, float | None] | None = None, format: str | None = None, fold: bool = False
 ) -> Ratings:
-    """Return the ratings of what a file holds; with `fold` similar queries are one."""
+    """Return the ratings of the content of a file; with `fold`, similar queries are joined."""
     if format is not None and format not in FORMATS:
         raise InvalidInputError(unknown(FORMATS, format, "format"))
     found = FORMATS[format] if format is not None else recognised(content)
@@ -115,11 +115,13 @@ def ratings_of(
     if not ratings.grades and not ratings.left_out:
         refuse(content)
     if not ratings.grades:
-        raise DataFileError(f"the file has no grade ({found.title}); nobody has judged its documents yet", content.name)
+        raise DataFileError(
+            f"the file has no grades ({found.title}), because its documents are not judged yet", content.name
+        )
     records = [own for _, value in content.values for own in _objects(value)] if content.kind == "json" else []
     if several := next(filter(None, map(lists_together, records)), None):
         lists = " and ".join(map(repr, several))
-        warn(f"{content.name}: documents of {lists} are all relevant; keep the list you mean")
+        warn(f"{content.name}: all documents of {lists} count as relevant. Remove the lists that are not meant")
     similar = ratings.similar_queries()
     if fold:
         return ratings.folded()
@@ -131,16 +133,16 @@ def ratings_of(
 
 
 def _objects(value: object) -> Iterator[dict[str, Any]]:
-    """Yield a JSON object, and those of its lists."""
+    """Yield a JSON object and the objects in its lists."""
     if isinstance(value, dict):
         yield value
         yield from (one for own in value.values() if isinstance(own, list) for one in own if isinstance(one, dict))
 
 
 def holds_judgements(path: PathLike) -> bool:
-    """Return whether a file holds judgements and nothing to learn from, by its first bytes or its columns.
+    """Return whether a file, by its first bytes or its columns, holds judgements but no features.
 
-    A table of `qid` and `y`, or with a column of numbers that has no role, and LETOR text with features, do not.
+    Tables of `qid` and `y`, tables with a number column without a role, and LETOR text may have features.
     """
     if not os.path.isfile(path):  # a pipe can be read once
         return False
@@ -169,18 +171,18 @@ def holds_judgements(path: PathLike) -> bool:
 
 
 def _is_text(content: Content, column: int) -> bool:
-    """Return whether most cells of a column are no numbers: it is no feature unless an option says so."""
+    """Return whether most cells of a column are not numbers, so that it is not a feature unless an option says so."""
     cells = [row[column] for _, row in content.rows if column < len(row) and not is_unrated(row[column])]
     return 2 * sum(isinstance(cell, str) and read_grade(cell) is None for cell in cells) > len(cells)
 
 
 def recognised(content: Content) -> Format | None:
-    """Return the format of a file; None if it is no format of judgements."""
+    """Return the format of a file, or None if it is not a format of judgements."""
     return next((format for format in FORMATS.values() if format.matches(content)), None)
 
 
 def refuse(content: Content) -> NoReturn:
-    """Raise an error that says what a file looks like, and what to do with it."""
+    """Raise an error that describes a file and gives advice."""
     looks, advice = looks_like(content)
     unnamed = any(read_grade(name) is not None for name in content.header)
     role = lacking(content) if content.kind == "table" and not unnamed else None
@@ -198,10 +200,10 @@ def refuse(content: Content) -> NoReturn:
 
 
 def write_ratings(ratings: object, target: object, format: str = "ratings") -> None:
-    """Write judgements in a format; a path that ends in .parquet, .csv or .jsonl names the kind of a table.
+    """Write judgements in a format; for a table, the suffix .parquet, .csv or .jsonl determines the kind.
 
-    InvalidInputError: several judges of a document in a format that has no place for them (`Ratings.aggregated`), and
-    an unknown format.
+    Raises InvalidInputError for an unknown format, and for several judges of a document in a format that stores one
+    (`Ratings.aggregated`).
     """
     if format not in FORMATS or FORMATS[format].write is None:
         raise InvalidInputError(unknown([name for name in FORMATS if FORMATS[name].write], format, "format"))  # type: ignore[arg-type]

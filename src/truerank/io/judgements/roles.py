@@ -1,4 +1,4 @@
-"""Names of columns and keys by role: the query, its text, the document, the grade, and who gave it."""
+"""Names of columns and keys by role: the query, its text, the document, the grade, and the judge."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ _LISTS = {
     ),
 }
 _RANKED = re.compile(r"results?|retriev(ed|al).*|ranking|ranked.*|(top)?hits")
-"""Lists of a system's results, in which a score is no grade."""
+"""Keys of lists of a system's results, in which a score is not a grade."""
 _ONE = re.compile(
     rf"(expect(ed)?|gold(en)?|relevant|correct|groundtruth)(top)?((?!page){_THINGS}(id|name|path|url)?|[a-z]*id)"
 )
-"""Keys of the only relevant document of a query."""
+"""Keys of the single relevant document of a query."""
 _ANSWER = re.compile("(groundtruth|(expected|reference|gold|ideal)answer|reference|expectedoutput)")
-"""Keys of the answer to a question, next to which a document is the one that has the answer."""
+"""Keys of the answer to a question; a document next to such a key contains the answer."""
 _OUTER = re.compile(r"^(input|answer|data|rows?|fields|_?source|metadata)\.|_(s|ss|i|l|f|d|t|txt|str)$", re.IGNORECASE)
-"""What surrounds a name in records that were made flat (`Input.query`), and the types at the end of Solr's fields."""
+"""Prefixes and suffixes of names in flattened records (`Input.query`), and suffixes of types in Solr's fields."""
 _LIKE = {
     "document": r"^(doc|prod|item|asin|sku|article|page|listing|passage|chunk|result).*(id|no|key|uid|code|url)$|^id$",
     "text": r"query|search|keyword|phrase|question",
@@ -69,21 +69,21 @@ _LIKE = {
     "score": r"score$|similarity$",
     "rank": r"(rank|position)$",
 }
-"""Names of a role that no column has by its usual name: a column that is alone in having such a name."""
+"""Fallback names of a role, used if no column has a usual name and only one has a fallback name."""
 _OTHER = re.compile(
     r"(?!(user|session|example|row|hit|assignment|task|batch|record|annotation|worker|case|team)id).+id"
 )
-"""Ids of what else may be judged."""
+"""Ids of other things that may be judged."""
 
 
 @lru_cache(1 << 14)
 def plain(name: object) -> str:
-    """Return a name without case and marks: "productId", "product-id" and "_Product ID" are "productid"."""
+    """Return a name in lower case without marks: "productId", "product-id" and "_Product ID" are "productid"."""
     return re.sub(r"[\W_]", "", str(name).lower())
 
 
 def is_usual(word: str) -> bool:
-    """Return whether a word is one of the usual scales.
+    """Return whether a word belongs to one of the usual scales.
 
     >>> is_usual("Not relevant"), is_usual("red")
     (True, False)
@@ -92,7 +92,7 @@ def is_usual(word: str) -> bool:
 
 
 def is_ranked(key: str) -> bool:
-    """Return whether the value of a key (in plain form) is the ranking of a system."""
+    """Return whether the value of a key (in plain form) is a system's ranking."""
     return bool(_RANKED.fullmatch(key))
 
 
@@ -106,7 +106,7 @@ def lists_documents(key: str, value: str = "grade") -> bool:
 
 
 def listed_alone(record: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of JSON with a list in place of the only relevant document of a query.
+    """Return a JSON object with a list in place of the single relevant document of a query.
 
     >>> listed_alone({"question": "what is a pod?", "expected_doc_id": "pods.md"})
     {'question': 'what is a pod?', 'expected_doc_id': ['pods.md']}
@@ -126,7 +126,7 @@ def listed_alone(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def other_lists(names: Iterable[str], value: str = "grade") -> set[str]:
-    """Return the keys that list the same documents once more: texts next to ids, documents next to their chunks.
+    """Return the keys that repeat the documents of another list: texts of ids, or documents of chunks.
 
     >>> sorted(other_lists(["reference_contexts", "reference_context_ids", "response"]))
     ['reference_contexts']
@@ -146,7 +146,7 @@ def other_lists(names: Iterable[str], value: str = "grade") -> set[str]:
 
 
 def lists_together(record: Mapping[str, Any]) -> list[str]:
-    """Return the keys of several lists of ids, all of which are read as relevant documents; [] if there is one.
+    """Return the keys of several lists of ids, all of which count as relevant documents; [] for a single list.
 
     >>> lists_together({"query": "tap?", "expected_rules": ["702"], "expected_cards": ["Bolt"]})
     ['expected_rules', 'expected_cards']
@@ -159,7 +159,7 @@ def lists_together(record: Mapping[str, Any]) -> list[str]:
 
 
 def lists_of_other_kind(record: Mapping[str, Any], value: str = "grade") -> set[str]:
-    """Return the keys of results next to relevant documents, or with value "score" those of the relevant documents.
+    """Return the keys of results next to relevant documents, or for "score" the keys of the relevant documents.
 
     >>> record = {"query": "tv", "relevant": ["d1"], "results": [{"id": "d2", "score": 0.9}]}
     >>> lists_of_other_kind(record), lists_of_other_kind(record, "score")
@@ -172,9 +172,9 @@ def lists_of_other_kind(record: Mapping[str, Any], value: str = "grade") -> set[
 
 
 def roles_of(names: Iterable[str], value: str = "grade", *, like: bool = False) -> dict[str, str]:
-    """Return the names by role; of several, the most usual name. With `like`, else the only similar name.
+    """Return the names by role, with the most usual name if several match. With `like`, else the only similar name.
 
-    `value` is "grade" or "score". A query's text is its id if no other column is.
+    `value` is "grade" or "score". The text of a query is its id if no other column has an id.
 
     >>> roles_of(["Query", "query_id", "product_id", "esci_label", "price"])
     {'query': 'query_id', 'text': 'Query', 'document': 'product_id', 'grade': 'esci_label'}
@@ -214,7 +214,7 @@ def few(names: Iterable[str]) -> str:
 
 
 def usual(role: str) -> str:
-    """Return the names that are expected of a role, for messages."""
+    """Return the expected names of a role, for messages."""
     return {"query": "query_id, qid, query", "document": "doc_id, docno, product_id", "score": "score, rank",
             "grade": "grade, rating, relevance, label"}[role]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Ratings of the Rated Ranking Evaluator (RRE), and what Quepid exports for it."""
+"""Ratings of the Rated Ranking Evaluator (RRE), and Quepid's export for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _matches(content: Content) -> bool:
 
 
 def _rows(content: Content) -> Iterator[Row]:
-    """Yield the rows; every query of a group has the documents of the group."""
+    """Yield the rows; each query of a group has all documents of the group."""
     for line, value in content.values:
         for group in _groups(value):
             queries = group["queries"] if isinstance(group.get("queries"), list) else [group]

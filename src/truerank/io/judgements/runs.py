@@ -1,4 +1,4 @@
-"""Runs in tables and JSON: a score or a rank for each document of a query."""
+"""Runs in tables and JSON, with a score or a rank for each document of a query."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from truerank.io.streams import Source
 
 
 def read_lists(stream: Source) -> dict[str, dict[str, float]]:
-    """Return `{query: {document: score}}` of a file that is no TREC run.
+    """Return `{query: {document: score}}` from a file that is not a TREC run.
 
-    DataFileError: a file that is no run, with what it looks like, a score that is no number, and a document that is
-    listed twice.
+    Raises DataFileError for a file that is not a run (with its apparent format), a score that is not a number, and a
+    document that is listed twice.
     """
     content = read_content(stream)
     lists: dict[str, dict[str, float]] = {}
@@ -37,9 +37,9 @@ def read_lists(stream: Source) -> dict[str, dict[str, float]]:
 
 
 def score_rows(stream: Source) -> list[Row]:
-    """Return the rows of a file that is no TREC run; a document may occur several times.
+    """Return the rows of a file that is not a TREC run, in which a document may occur several times.
 
-    DataFileError: as `read_lists`, and a JSON value without results, unless its list of results is empty.
+    Raises DataFileError as `read_lists` does, and for a JSON value without results unless its list of results is empty.
     """
     content = read_content(stream)
     rows = []
@@ -60,7 +60,7 @@ def _is_empty(value: tuple[int | None, Any]) -> bool:
 
 
 def rows_in(content: Content) -> list[Row]:
-    """Return the rows of a table or of JSON with scores or ranks; [] for other files."""
+    """Return the rows of a table or JSON with scores or ranks, or [] for other files."""
     if content.kind == "text" or (content.kind == "table" and not roles_of(content.header)):
         return _ranking(content)
     if content.kind == "table":
@@ -69,7 +69,7 @@ def rows_in(content: Content) -> list[Row]:
 
 
 def _ranking(content: Content) -> list[Row]:
-    """Return the rows of MS MARCO's and ColBERT's query, document, rank (and score) without names; [] for others."""
+    """Return the rows (query, document, rank and maybe score) of unnamed columns of MS MARCO and ColBERT, else []."""
     rows = list(content.lines()) if content.kind == "text" else [(1, content.header), *content.rows]
     ranks: dict[str, list[int]] = {}
     for _, row in rows:

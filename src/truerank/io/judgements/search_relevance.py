@@ -1,4 +1,4 @@
-"""OpenSearch's Search Relevance Workbench: judgement lists."""
+"""Judgement lists of OpenSearch's Search Relevance Workbench."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BEIR's qrels with their queries, ranx's JSON, and gold sets of retrieval for language models (JSON lines)."""
+"""BEIR's qrels with their queries, JSON of ranx, and gold sets of retrieval for language models (JSON lines)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from truerank.io.judgements.tables import table_rows, write_rows
 
 
 def beir_file(folder: Path) -> Path:
-    """Return the qrels in a folder of BEIR: those of the test, or the only ones."""
+    """Return the test qrels in a BEIR folder, or its only qrels."""
     files = sorted((folder / "qrels").glob("*.tsv"))
     chosen = [path for path in files if path.stem == "test"] or files
     if len(chosen) != 1:
         named = ", ".join(path.name for path in files) or "no file qrels/*.tsv"
         raise DataFileError(
-            f"expected a folder of BEIR with qrels/test.tsv, and this has {named}; name a file", str(folder)
+            f"expected a folder of BEIR with qrels/test.tsv, but the folder has {named}. Name a file", str(folder)
         )
     return chosen[0]
 

@@ -36,7 +36,7 @@ _ENDS = re.compile(
 
 
 def roles_in(content: Content, what: str = "grade") -> dict[str, str]:
-    """Return the columns of a table by role; scores of a system are no grades."""
+    """Return the columns of a table by role; scores of a system are not grades."""
     roles, header = roles_of(content.header, what, like=True), content.header
     if plain(roles.get("grade", "")) in ("score", "value"):
         numbers = [read_grade(row[header.index(roles["grade"])]) for _, row in content.rows if len(row) == len(header)]
@@ -47,7 +47,7 @@ def roles_in(content: Content, what: str = "grade") -> dict[str, str]:
 
 
 def lacking(content: Content, what: str = "grade") -> str | None:
-    """Return the role that a table of judgements, or of a run, lacks; None if it has all."""
+    """Return the missing role of a table of judgements or of a run, or None if no role is missing."""
     roles = roles_in(content, what)
     if not {"query", "text"} & set(roles):
         return "query"
@@ -59,13 +59,13 @@ def lacking(content: Content, what: str = "grade") -> str | None:
 def table_rows(content: Content, what: str = "grade") -> Iterator[Row]:
     """Yield the rows of a table by the roles of its columns; `what` is "grade" or "score".
 
-    In a table without a column of grades, the columns that hold nothing but grades are judges, as in Quepid's books.
+    In a table without a grade column, each column that contains only grades is a judge, as in Quepid's books.
     """
     role = lacking(content, what)
     if role is not None:
         shown, hint = few(content.header), ""
         if any(read_grade(name) is not None for name in content.header):
-            hint = ". Is the line of their names missing?"
+            hint = ". Is the header line missing?"
         wanted = f"the table has the columns {shown}; expected one of {usual(role)} for the {role}{hint}"
         raise DataFileError(wanted, content.name, 1, code="columns")
     roles = {role: content.header.index(name) for role, name in roles_in(content, what).items()}
@@ -92,7 +92,7 @@ def table_rows(content: Content, what: str = "grade") -> Iterator[Row]:
 
 
 def _guarded(text: str) -> str:
-    """Return a text without the blank with which Quepid keeps spreadsheets from reading a formula."""
+    """Return a text without the leading blank with which Quepid protects formulas from spreadsheets."""
     return text[1:] if text[:1] == " " and text[1:2] in tuple("-=+@") else text
 
 
@@ -103,9 +103,9 @@ def is_about(name: str) -> bool:
 
 
 def judges_of(content: Content) -> dict[str, int]:
-    """Return the columns in which people graded, by their name; {} if other columns hold numbers that are no grades.
+    """Return the columns of grades by judge, by name; {} if any other column holds numbers that are not grades.
 
-    They hold numbers, or if no column does, words of the usual scales.
+    Such columns hold numbers, or if no column does, words of the usual scales.
     """
     if has(content.header, "clicked"):  # a log
         return {}
@@ -126,7 +126,7 @@ def judges_of(content: Content) -> dict[str, int]:
 
 
 def content_of_frame(table: Any, names: dict[str, Any]) -> Content:
-    """Return the content of a data frame; `names` are its columns by their text."""
+    """Return the content of a data frame; `names` maps the text of each name to its column."""
     roles = roles_of(names)
     ids = {roles.get("query", roles.get("text")), roles.get("document")}
     columns = [as_array(table[label], name) for name, label in names.items()]
@@ -136,9 +136,9 @@ def content_of_frame(table: Any, names: dict[str, Any]) -> Content:
 
 
 def joined(ratings: Ratings, source: PathLike, on: str | None = None) -> tuple[dict[str, list[Any]], list[str]]:
-    """Return rows `qid`, `y`, `docid` with the columns of a table of documents, and the judged documents that it lacks.
+    """Return rows `qid`, `y`, `docid` joined with a table of documents, and the judged documents that the table lacks.
 
-    `on` is the table's column of document ids. Columns of text whose cells are all numbers become numbers.
+    `on` is the table's column of document ids. Text columns in which all cells are numbers become numeric.
     """
     with Source(source) as stream:
         content = read_content(stream)
@@ -157,7 +157,9 @@ def joined(ratings: Ratings, source: PathLike, on: str | None = None) -> tuple[d
     others = [k for k, name in enumerate(header) if k != place and name and name not in (QUERY, GRADE, DOCUMENT)]
     rows = {id_text(row[place]).strip(): row for row in records if not is_missing(row[place])}
     if len(rows) < sum(not is_missing(row[place]) for row in records):
-        raise DataFileError(f"the column {found!r} has an id twice; a document has one row", str(source))
+        raise DataFileError(
+            f"the column {found!r} contains an id twice, but each document must have one row", str(source)
+        )
     kept = [k for k, document in enumerate(ratings.documents) if document in rows]
     columns: dict[str, list[Any]] = {
         QUERY: [ratings.queries[k] for k in kept],
@@ -174,7 +176,7 @@ def joined(ratings: Ratings, source: PathLike, on: str | None = None) -> tuple[d
 
 
 def kind_of(target: object) -> str | None:
-    """Return "csv", "tsv", "parquet", "arrow" or "jsonl" by the ending of a path, else None."""
+    """Return "csv", "tsv", "parquet", "arrow" or "jsonl" by the suffix of a path, else None."""
     if not isinstance(target, str | os.PathLike):
         return None
     endings = [ending.lower() for ending in Path(target).suffixes if ending.lower() not in COMPRESSED]
@@ -182,7 +184,7 @@ def kind_of(target: object) -> str | None:
 
 
 def write_rows(columns: dict[str, list[Any]], target: object, kind: str | None = None) -> None:
-    """Write columns as a table of the kind that the ending of the path names, by default CSV."""
+    """Write columns as a table of the kind given by the suffix of the path, by default CSV."""
     kind = kind or kind_of(target) or "csv"
     if kind in ("csv", "tsv"):
         rows = zip(*columns.values())
@@ -198,7 +200,7 @@ def write_rows(columns: dict[str, list[Any]], target: object, kind: str | None =
 
 
 def write_csv(rows: Sequence[Sequence[Any]], target: object, delimiter: str = ",") -> None:
-    """Write rows of CSV."""
+    """Write rows as CSV."""
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
     with open_output(target) as stream:

@@ -1,4 +1,4 @@
-"""TREC qrels, MS MARCO's with tabs, and LETOR or RankLib text whose comments have the document and the query."""
+"""TREC qrels, tab-separated qrels of MS MARCO, and LETOR or RankLib text with queries and documents in comments."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _trec_rows(content: Content) -> Iterator[Row]:
 
 
 def _queries_beside(name: str) -> dict[str, str]:
-    """Return the texts in the folder of `qrels.X.tsv`, in the file `queries.X.tsv`, as in MS MARCO."""
+    """Return the query texts for `qrels.X.tsv` from the file `queries.X.tsv` in its folder, as in MS MARCO."""
     path = Path(name)
     beside = path.with_name(path.name.replace("qrels", "queries"))
     if beside == path or path.suffix != ".tsv" or not beside.is_file():
@@ -54,7 +54,7 @@ def _write_ms_marco(ratings: Ratings, target: object) -> None:
     for one in (*ratings.queries, *ratings.documents):
         if not is_word(one):
             raise DataFileError(
-                f"the id {one!r:.80} is not one word; MS MARCO's text needs words. Write a table", str(target)
+                f"the id {one!r:.80} is not one word, as text of MS MARCO requires. Write a table", str(target)
             )
     write_lines((f"{query}\t0\t{document}\t{whole(grade)}" for query, document, grade in rows), target)
     if isinstance(target, str | Path) and ratings.texts and "qrels" in Path(target).name:
@@ -68,7 +68,7 @@ def _is_letor(content: Content) -> bool:
 
 
 def _letor_rows(content: Content) -> Iterator[Row]:
-    """Yield the rows. What follows the document is the query's text if it is the same in all lines of the query."""
+    """Yield the rows of LETOR text; text after the document is the query's if all its lines have it."""
     texts = dict(re.findall(r"^#\s*qid:\s*(\S+?):?\s+(.*\S)", content.text, re.MULTILINE))
     rows, after = list[Row](), dict[str, set[str | None]]()
     for row in _letor_lines(content):

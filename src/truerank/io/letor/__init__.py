@@ -1,1 +1,1 @@
-"""LETOR and SVMlight text: the grammar in plain Python, the same grammar compiled, the store, reading and writing."""
+"""LETOR and SVMlight text: the grammar in Python and compiled, the store, reading and writing."""

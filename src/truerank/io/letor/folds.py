@@ -1,4 +1,4 @@
-"""Folders of collections with published folds: Fold1 … with train, vali and test, or five parts S1 … S5."""
+"""Folders of collections with published folds: Fold1 … with train, vali and test files, or five parts S1 … S5."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class FoldFiles(NamedTuple):
 
 
 def fold_folders(folder: PathLike) -> list[Path]:
-    """Return the folders Fold1, Fold2 … inside, by name."""
+    """Return the folders Fold1, Fold2, … of a folder, by name."""
     inside = Path(folder).iterdir()
     return sorted(one for one in inside if one.is_dir() and one.name.lower().startswith("fold"))
 
 
 def fold_files(folder: PathLike) -> list[FoldFiles]:
-    """Return the files of each fold of a folder; test S_k, validation S_k-1 and three others in a folder of parts."""
+    """Return the files of each fold of a folder; for parts, test S_k, validation S_k-1, and three for training."""
     if folders := fold_folders(folder):
         return [FoldFiles(one.name, *([_file(one, stem)] for stem in ("train", "vali", "test"))) for one in folders]
     parts = [_file(Path(folder), f"S{k}") for k in range(1, 6)]
@@ -55,15 +55,15 @@ def read_folds(folder: PathLike, *, read: Callable[[Any], RankingData] | None = 
     Parameters
     ----------
     folder : path
-        Folders Fold1, Fold2 … with train.txt, vali.txt and test.txt (as those of LETOR and MSLR), or five parts S1.txt
-        … S5.txt. Files may be compressed.
+        Folders Fold1, Fold2, … with train.txt, vali.txt and test.txt (as in LETOR and MSLR), or five parts S1.txt …
+        S5.txt. Files may be compressed.
     read : callable, optional
-        Reads a file. The default is `read_letor`.
+        Function that reads a file. The default is `read_letor`.
 
     Returns
     -------
     FoldedData
-        Each query once, those of the first test file first, and the `folds`. `cross_validate`, `tune`, `compare` and
+        Each query once, in the order of the test files, and the `folds`. `cross_validate`, `tune`, `compare` and
         `evaluate` accept it as other RankingData.
 
     Raises
@@ -83,8 +83,8 @@ def read_folds(folder: PathLike, *, read: Callable[[Any], RankingData] | None = 
             _, known, first = number.setdefault(query, (len(number), size, path))
             if known != size:
                 raise InvalidInputError(
-                    f"query {query!r} has {known} rows in {first} and {size} in {path}; folds of one collection have "
-                    "the same rows",
+                    f"query {query!r} has {known} rows in {first} and {size} in {path}; a query must have the same "
+                    f"rows in all folds",
                     code="different-rows",
                 )
             if first == path:

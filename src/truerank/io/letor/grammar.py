@@ -1,15 +1,13 @@
-"""Rows of LETOR text: the grammar, one line at a time, in plain Python.
+"""Rows of LETOR text: the grammar for one line, in plain Python.
 
-This is the reference that the compiled parser is tested against, the parser of small files, and the one that explains
-what is wrong with a line.
+Tests compare the compiled parser with this module, which also parses small files and explains errors of a line.
 
     line    = grade "qid:" id { index ":" value } [ "#" comment ]
     grade, value = decimal number ("1", "-0.5", ".5", "1.", "1e-3"), finite; value may be NULL or nan where allowed
     index   = 1, 2, ...; strictly ascending within a line
     comment = "docid = " id [ text ]  |  id  |  text
 
-Tokens are separated by spaces and tabs; lines end in LF or CRLF. Blank lines and lines that hold only a comment carry
-no row.
+Tokens are separated by spaces and tabs; lines end in LF or CRLF. Blank lines and comment lines have no row.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ import numpy as np
 from truerank.core.errors import DataFileError, Remedy
 
 TEXT = np.dtypes.StringDType()
-"""Dtype of document ids and comments: strings of any length; each needs 16 bytes, and more beyond 15 bytes of UTF-8."""
+"""Dtype of document ids and comments: strings of any length, in 16 bytes or more if longer than 15 bytes of UTF-8."""
 
 MAX_INDEX = 2**31 - 1
 INF = float("inf")
@@ -56,7 +54,7 @@ class ParsedRows:
     first_line: int = 0  # the number of its first line
 
     def line_of(self, entry: int) -> int | None:
-        """Return the line number of an entry of `values`; None if the text is no longer known."""
+        """Return the line number of an entry of `values`, or None if the text was discarded."""
         row = int(np.searchsorted(self.indptr, entry, side="right")) - 1
         for number, line in enumerate(self.text.split(b"\n"), self.first_line):
             if line.partition(b"#")[0].strip():
@@ -115,12 +113,12 @@ class ParsedRows:
 
 
 def is_word(text: str) -> bool:
-    """Return whether a text is one word for readers of lines; only white space of ASCII separates words."""
+    """Return whether a text is one word for readers of lines, where only ASCII white space separates words."""
     return bool(text) and not _WORD_BREAK.search(text)
 
 
 def check_bytes(text: bytes, name: str, first_line: int) -> None:
-    """Raise DataFileError on bytes that text cannot contain: NUL, and bytes that are not UTF-8."""
+    """Raise DataFileError for bytes that text cannot contain: NUL, and bytes that are not UTF-8."""
     position = text.find(b"\0")
     if position >= 0:
         what = "there is a NUL byte: the file is damaged or not text. Convert UTF-16 to UTF-8"
@@ -134,7 +132,7 @@ def check_bytes(text: bytes, name: str, first_line: int) -> None:
 
 
 def check_line_ends(text: bytes, name: str, first_line: int) -> None:
-    """Raise DataFileError on a carriage return that is not part of CRLF (or the very last byte)."""
+    """Raise DataFileError for a carriage return that is not part of CRLF and not the last byte."""
     found = _LONE_RETURN.search(text) if b"\r" in text else None
     if found:
         raise _at(text, found.start(), "a carriage return within a line; end lines with LF or CRLF", name, first_line)
@@ -148,7 +146,7 @@ def _at(text: bytes, position: int, what: str, name: str, first_line: int) -> Da
 
 @dataclass
 class LineParser:
-    """Parses LETOR lines of the file `name`; `line` is the number of its next line.
+    """Parser of LETOR lines of the file `name`; `line` is the number of the next line.
 
     `missing_nan` makes NULL and nan missing values (else an error); `keep_comments` keeps the comment after the
     document id.
@@ -202,7 +200,7 @@ class LineParser:
         )
 
     def _any_row(self, tokens: list[bytes], line: bytes, number: int) -> tuple[float, bytes, list[int], list[float]]:
-        """Parse one row token by token, and find the error of a malformed line."""
+        """Parse a row token by token, and find the error of a malformed row."""
 
         def refuse(token: int, what: str, **fields: Any) -> DataFileError:
             place = (
@@ -260,7 +258,7 @@ class LineParser:
 
 
 def _plain_row(tokens: list[bytes]) -> tuple[float, bytes, list[int], list[float]]:
-    """Parse a row in the usual form; raise ValueError on any other form, legal or not."""
+    """Parse a row in the usual form; raise ValueError for any other form, valid or not."""
     name = tokens[1] if len(tokens) > 1 else b""
     qid = name[4:]
     if not qid or name[:4] != b"qid:" or tokens[0].translate(None, _PLAIN):
@@ -299,7 +297,7 @@ def split_comment(comment: bytes) -> tuple[bytes, bytes]:
 
 
 def joined_texts(columns: list[np.ndarray | None], sizes: list[int]) -> np.ndarray | None:
-    """Return columns of strings as one; None means empty strings, as many as its size."""
+    """Concatenate columns of strings; None means empty strings, as many as given by its size."""
     if all(column is None for column in columns):
         return None
     return np.concatenate([np.zeros(n, dtype=TEXT) if c is None else c for c, n in zip(columns, sizes)])

@@ -1,7 +1,7 @@
 """LETOR text parsed by compiled code: the grammar of `letor.grammar`.
 
-The kernel parses a block of whole lines. If a line is not a plain, legal row, the plain Python parser parses the block:
-it reads the line or explains what is wrong. Both parsers accept the same files.
+The kernel parses a block of whole lines. If a line is not a plain, valid row, the Python parser parses the block: it
+reads the line or explains the error. Both parsers accept the same files.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _DOCID = np.frombuffer(b"docid", dtype=np.uint8)
 
 
 class BlockParser(LineParser):
-    """Parses LETOR lines with the kernel; the results and errors are those of `LineParser`.
+    """Parser of LETOR lines by the kernel, with the results and errors of `LineParser`.
 
-    The arrays of rows are parts of the same memory for all blocks: they are valid until the next block is parsed.
+    All blocks share the memory of the arrays of rows, which are valid until the next block is parsed.
     """
 
     _memory: tuple[np.ndarray, ...] = ()

@@ -51,15 +51,15 @@ def read_letor(
     Parameters
     ----------
     source : path, "-", open file, or sequence of these
-        Plain, gzip, xz or zstd (recognised by the first bytes); "-" is standard input. Several sources are read like
-        one file.
+        Plain, gzip, xz or zstd (recognised by the first bytes); "-" is standard input. Several sources are read as one
+        file.
     missing : {"error", "nan", "zero"}, default="error"
-        How to treat the values `NULL` and `nan`. "zero" reads them as 0, as engines without missing values do. Absent
-        features are always 0.
+        Treatment of the values `NULL` and `nan`. "zero" reads them as 0, as engines without missing values do. Absent
+        features are 0 in all cases.
     dtype : float32 or float64, default=float64
         Dtype of X. Values are parsed to the nearest float64 number, which is then rounded for float32.
     sparse : bool, default=False
-        Whether X is a SciPy CSR matrix of the values that are not 0, for wide data.
+        Whether X is a SciPy CSR matrix of the nonzero values, for wide data.
     n_features : int, optional
         Number of columns; required if the highest features may be absent from all rows. The default is the highest
         index in the file, or the number of names in a header line.
@@ -71,13 +71,13 @@ def read_letor(
     Returns
     -------
     RankingData
-        With document ids and comments (StringDType arrays) if the file has any; rows without them have "". `order` is
-        None if the lines of each query are adjacent.
+        With document ids and comments (StringDType arrays) if the file has any; rows without an id or comment have "".
+        `order` is None if the lines of each query are adjacent.
 
     Raises
     ------
     DataFileError
-        On malformed text, with file, line, column and the expected form; on infinite values; on a file without rows.
+        For malformed text, with file, line, column and the expected form; for infinite values; for a file without rows.
     OSError
         If the file cannot be opened.
 
@@ -88,8 +88,8 @@ def read_letor(
 
     Notes
     -----
-    A comment that starts with `docid = `, or is a single word, is the document id. These comment lines have a meaning;
-    others are skipped (see `RankingData.with_judgements`):
+    A comment that starts with `docid = `, or that is a single word, is the document id. These comment lines have a
+    meaning; others are skipped (see `RankingData.with_judgements`):
 
     * `# features: name name ...` before the first row: the `feature_names`.
     * `# not retrieved: qid:7 0*12 2*1`: query 7 has 13 judged documents without a row, twelve of grade 0 and one of
@@ -99,7 +99,7 @@ def read_letor(
 
     Query ids are int64 if all are whole numbers in their usual form, else strings.
 
-    The text is read in blocks of a megabyte, so that memory beyond the result is bounded; if pieces of queries are
+    The text is read in blocks of a megabyte, so that memory beyond the result is bounded. If pieces of queries are
     joined, the rows are copied once. Compiled code parses files of more than a few megabytes.
 
     >>> import io
@@ -113,7 +113,7 @@ def read_letor(
     reader = _Reader(missing, dtype, sparse, n_features, comments, max_line)
     sources = [source] if isinstance(source, str | bytes) or not isinstance(source, Sequence) else list(source)
     if not sources:
-        raise InvalidInputError("read_letor: got no files; give at least one")
+        raise InvalidInputError("read_letor: got no files. Name at least one")
     for one in sources:
         reader.read(one)
     name = ", ".join(reader.sources)
@@ -141,8 +141,8 @@ def iter_letor(
 ) -> Iterator[RankingData]:
     """Read LETOR text block by block, for files larger than memory.
 
-    Each block has about `block_rows` rows of whole queries, and at least one query. A query whose lines are not
-    adjacent may be split over blocks; one warning at the end counts such queries.
+    Each block has about `block_rows` rows of whole queries, and at least one query. If the lines of a query are not
+    adjacent, its rows may be in several blocks; one warning at the end counts such queries.
 
     Parameters
     ----------
@@ -179,13 +179,13 @@ def iter_letor(
     reader.check_queries(stream.name)
     if again:
         warn(
-            f"{stream.name}: {len(again)} queries came in pieces that fell into different blocks and were not joined; "
-            "sort the file by query to have them whole"
+            f"{stream.name}: {len(again)} queries came in pieces that are in different blocks and were not "
+            f"joined. Sort the file by query to join them"
         )
 
 
 def _whole_queries(parts: Iterator[ParsedRows], block_rows: int) -> Iterator[ParsedRows]:
-    """Yield blocks of whole queries: as many as have at most `block_rows` rows, or one."""
+    """Yield blocks of whole queries, with at most `block_rows` rows or a single query."""
     held, waiting = [], 0
     for rows in parts:
         own = {name: getattr(rows, name).copy() for name in ("grades", "indptr", "indices", "values")}
@@ -236,7 +236,7 @@ class _Reader:
         self._parsed_before = 0  # bytes of the sources before it
 
     def read(self, source: object) -> None:
-        """Append the rows of one source."""
+        """Append the rows of a source."""
         before, nothing = self.X.n_rows, np.zeros(0)
         with Source(source, self.max_line) as stream:
             self.sources.append(stream.name)
@@ -276,7 +276,7 @@ class _Reader:
                 yield rows
 
     def _comment_lines(self, text: bytes, started: bool, name: str, line: int) -> None:
-        """Read the comment lines of a block; those after the first row are of concatenated files, for example."""
+        """Read the comment lines of a block, which concatenated files may have after the first row."""
         row = None if started else _ROW.search(text)
         first = 0 if started else len(text) if row is None else row.start()
         counted = 0
@@ -288,16 +288,19 @@ class _Reader:
                 self._take_judging(content, name, line)
 
     def _take_names(self, content: bytes, name: str, line: int) -> bool:
-        """Read the names of features from a comment line; return whether it has any."""
+        """Read the names of features from a comment line; return whether the line has names."""
         found = _HEADER.match(content)
         if found is None:
             return False
         names = found.group(1).decode("utf-8").split()
         if self.names is None and self.X.n_rows:
-            raise DataFileError("names of features, which the file before does not have", name, line)
+            raise DataFileError("the file has names of features, but the previous file has none", name, line)
         if self.names is not None and names != self.names:
             raise DataFileError(
-                "the names of the features differ from those of the file before", name, line, code="different-names"
+                "the names of the features differ from the names in the previous file",
+                name,
+                line,
+                code="different-names",
             )
         if self._n_features is not None and len(names) != self._n_features:
             raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, line)
@@ -314,8 +317,8 @@ class _Reader:
         kind, qid, words = found_line.groups()
         if qid in self.spoken[kind]:
             raise DataFileError(
-                f"'# {kind.decode()}' occurs twice for query {qid.decode('utf-8', 'replace')}; files that have "
-                "a query in common cannot be read together",
+                f"'# {kind.decode()}' occurs twice for query {qid.decode('utf-8', 'replace')}; files with a common "
+                f"query cannot be read together",
                 name,
                 line,
                 code="twice",
@@ -343,7 +346,7 @@ class _Reader:
                 )
             if len(grades) + int(found.group(2)) > MAX_UNRANKED:
                 raise DataFileError(
-                    f"more than {MAX_UNRANKED} documents of one query that have no row", name, line, code="too-many"
+                    f"more than {MAX_UNRANKED} documents without a row in one query", name, line, code="too-many"
                 )
             grades += [grade] * int(found.group(2))
         self.spoken[kind][qid] = grades
@@ -383,8 +386,8 @@ class _Reader:
         if len(wrong):
             query = data.query_ids[data.query_index[wrong[0]]]
             raise DataFileError(
-                f"a row of query {query} is marked {kind.decode()}, but has grade {grades[wrong[0]]:g}; give it "
-                "grade 0, or remove it from that comment line",
+                f"a row of query {query} is marked {kind.decode()}, but has grade {grades[wrong[0]]:g}. Change its "
+                f"grade to 0, or remove it from the comment line",
                 ", ".join(self.sources),
                 code="grade",
             )
@@ -396,8 +399,8 @@ class _Reader:
         if lost:
             shown = b", ".join(lost[:3]).decode("utf-8", "replace") + (", …" if len(lost) > 3 else "")
             warn(
-                f"{name}: comment lines have judgements of {len(lost)} queries that have "
-                f"no rows ({shown}); measures do not count them"
+                f"{name}: comment lines have judgements of {len(lost)} queries that have no rows ({shown}). "
+                "Measures do not count these judgements"
             )
 
     def _check_width(self, rows: ParsedRows, n_features: int, name: str) -> None:
@@ -408,7 +411,7 @@ class _Reader:
             raise DataFileError(f"feature {top} found, but {origin} {n_features}", name, line, argument="n_features")
 
     def block(self, rows: ParsedRows, name: str) -> RankingData:
-        """Return a block of rows as data with the width of the first block."""
+        """Return a block of rows as data with the number of columns of the first block."""
         if self._n_features is not None:
             self._check_width(rows, self._n_features, name)
         X = self._kind(self._dtype, self._n_features)
@@ -419,7 +422,7 @@ class _Reader:
 
 
 def _grouped(X: Any, rows: ParsedRows, feature_names: list[str] | None) -> RankingData:
-    """Return rows, and their features X, as data grouped by query."""
+    """Return rows and their features X as data grouped by query."""
     starts, names = zip(*rows.pieces)
     offsets = np.array([*starts, rows.n_rows], dtype=np.int64)
     numbers = dict(zip(dict.fromkeys(names), count()))

@@ -18,9 +18,9 @@ LARGE_MATRIX, LEAST_SHARE = 1 << 30, 1 / 32
 
 
 def _grown(buffer: np.ndarray, size: int, expected: int) -> np.ndarray:
-    """Return a buffer of at least `size` entries, of which new ones are 0; `expected` is the estimated final size.
+    """Return a buffer of at least `size` entries, with zeros in new entries; `expected` is the estimated final size.
 
-    The buffer grows in place (`realloc`) without moving data, and memory that was never written costs nothing.
+    The buffer grows in place (`realloc`) without moving data, and unwritten memory costs nothing.
     """
     if size > len(buffer):
         room = max(size, expected, len(buffer) + len(buffer) // 8)
@@ -147,7 +147,7 @@ def _too_large(rows: ParsedRows, name: str) -> DataFileError:
 
 
 def query_names(names: list[bytes]) -> np.ndarray:
-    """Return query ids as int64 if all are whole numbers in their usual form, else as strings."""
+    """Return query ids as int64 if all are whole numbers in the usual form, else as strings."""
     try:
         numbers = np.array(list(map(int, names)), dtype=np.int64)
     except (ValueError, OverflowError):
@@ -159,7 +159,7 @@ def query_names(names: list[bytes]) -> np.ndarray:
 
 
 def check_dtype(dtype: DTypeLike) -> np.dtype:
-    """Return a dtype after a check that it is float32 or float64."""
+    """Check that a dtype is float32 or float64, and return it."""
     try:
         result = np.dtype(dtype)
     except TypeError:

@@ -21,25 +21,24 @@ _BLOCK = 4096
 def write_letor(data: RankingData, target: object, *, comments: bool = True) -> None:
     """Write judged rankings as LETOR text.
 
-    Numbers are written in the shortest form that reads back as the same float64 (a float32 value: as the same
-    float32, read with `dtype="float32"`), so `read_letor` gives back the same bits. Judged documents that are not among
-    the rows, and rows that nobody judged (`RankingData.with_judgements`), are written as comment lines before the rows,
-    which `read_letor` reads and other programs skip.
+    Numbers are written in the shortest form that `read_letor` converts back to the same bits (for float32 values, with
+    `dtype="float32"`). Judged documents without a row, and unjudged rows (`RankingData.with_judgements`), are written
+    as comment lines before the rows, which `read_letor` reads and other programs skip.
 
     Parameters
     ----------
     data : RankingData
-        Queries are written in their order, and each query's lines together. Without judgements, every grade is written
-        as 0. A dense X is written completely, a sparse X as its stored values. Missing values are written as `nan`.
+        Queries are written in their order, each with all its lines. Without judgements, every grade is written as 0. A
+        dense X is written completely, a sparse X as its stored values. Missing values are written as `nan`.
     target : path, "-", or open file
-        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+        A path ending in `.gz`, `.xz` or `.zst` is compressed. Files are written atomically.
     comments : bool, default=True
-        Write comments after document ids.
+        Whether to write comments after document ids.
 
     Raises
     ------
     InvalidInputError
-        On infinite values, and on query ids, document ids or comments that the format cannot hold (white space in an
+        For infinite values, and for query ids, document ids or comments that the format cannot store (white space in an
         id, `#` in a query id, a line break in a comment).
 
     Examples
@@ -56,7 +55,7 @@ def write_letor(data: RankingData, target: object, *, comments: bool = True) -> 
 
 
 def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool = False) -> None:
-    """Write all rows of `data`; `plain` leaves out names, query ids and all text after `#`."""
+    """Write all rows of `data`; `plain` omits names, query ids and all text after `#`."""
     if not plain and data.feature_names is not None and all(map(is_word, data.feature_names)):
         stream.write(f"# features: {' '.join(data.feature_names)}\n".encode())
     queries = ["" if plain else f" qid:{_query(name)}" for name in data.query_ids.tolist()]
@@ -78,7 +77,7 @@ def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool
 
 
 def _judging(data: RankingData, queries: list[str]) -> Iterator[str]:
-    """Yield comment lines about judged documents without a row, and about rows without a judgement."""
+    """Yield comment lines for judged documents without a row, and for unjudged rows."""
     unjudged = None if data.judged is None else ~data.judged if data.pooled is None else ~(data.judged | data.pooled)
     for number, query in enumerate(queries):
         if data.missing_grades is not None and data.missing_offsets is not None:
@@ -114,10 +113,10 @@ def _bodies(X: Any, first: bool, width: int) -> list[str]:
 
 
 def number_texts(values: np.ndarray) -> list[str]:
-    """Return the shortest decimal forms that parse to the same numbers; whole numbers have no decimal point."""
+    """Return the shortest decimal texts that parse to the numbers; whole numbers have no decimal point."""
     if not np.isfinite(values).all() and np.isinf(values).any():
         raise InvalidInputError(
-            "X or y holds infinite values, which LETOR text cannot; replace them first", code="infinite"
+            "X or y contains infinite values, which LETOR text cannot store. Replace them first", code="infinite"
         )
     if values.dtype == np.float32:
         texts = values.astype("U32")
@@ -136,7 +135,7 @@ def _query(name: object) -> str:
     if isinstance(name, bool) or not isinstance(name, str | int) or not is_word(str(name)) or "#" in str(name):
         raise InvalidInputError(
             f"query id {name!r} cannot be written to a LETOR file: it must be an integer or one word without '#'",
-            remedies=["write a table (.csv, .parquet), whose query ids are any text"],
+            remedies=["write a table (.csv, .parquet), where query ids may be any text"],
             code="query-id",
         )
     return str(name)
@@ -159,7 +158,7 @@ def _tails(data: RankingData, rows: slice, comments: bool) -> list[str]:
             )
         if _BREAK.search(text):
             raise InvalidInputError(
-                f"comment {text[:60]!r} holds a line break or NUL, which a LETOR file cannot", code="comment"
+                f"comment {text[:60]!r} contains a line break or NUL, which a LETOR file cannot store", code="comment"
             )
         tails.append(" #" + " ".join(filter(None, [f"docid = {doc_id}" if doc_id else "", text])))
     return tails
