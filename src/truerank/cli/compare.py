@@ -64,8 +64,9 @@ def run(args: Arguments) -> int:
     from truerank.data.provenance import UNRECOGNISED
     from truerank.measures.conventions import titled
     from truerank.measures.coverage import exceptions
+    from truerank.significance.paired import LEVEL
     from truerank.significance.paper_table import paper_table
-    from truerank.significance.tables import CHOSEN, LEVEL, Comparison
+    from truerank.significance.tables import CHOSEN, Comparison
 
     if args.plan is not None:
         from truerank.cli.judge import from_plan
