@@ -86,7 +86,7 @@ def plain_texts_of_parquet(path):
 
 
 def one_list_of_parquet(path):
-    values = pa.ListArray.from_arrays(pa.array([0, 400_000_000], pa.int32()), pa.array(np.zeros(400_000_000, np.int8)))
+    values = pa.ListArray.from_arrays(pa.array([0, 50_000_000], pa.int32()), zeros(50_000_000))
     parquet.write_table(pa.table({"id": pa.array(["d"]), "qid": pa.array([1]), "v": values}), path, compression="zstd")
 
 
