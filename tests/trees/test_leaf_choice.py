@@ -10,7 +10,7 @@ from truerank.cluster import from_parts
 from truerank.core.errors import InvalidInputError
 from truerank.matrices.content import order_by_content
 from truerank.measures import parse_measure
-from truerank.rankers.leaf_choice import _clearly_above, _trial_settings
+from truerank.rankers.leaf_choice import _clearly_above, _scores_beside, _trial_settings
 
 
 def made(kind, n=1200, seed=0):
@@ -239,3 +239,57 @@ def test_polynomial_leaves_that_were_chosen_are_not_continued_on_sparse_rows():
         with refused(InvalidInputError, code="sparse"):
             one.fit(sparse.csr_matrix(X), y, qid=qid, **settings)
     np.testing.assert_array_equal(ranker.predict(X), scores)
+
+
+@pytest.mark.parametrize("kind", ["fuzzy", "constant", "polynomial"])
+@pytest.mark.parametrize(
+    "case", ["plain", "single precision", "missing", "sparse", "categories", "sampled", "weights", "linear start"]
+)
+def test_scores_that_a_fit_adds_up_are_those_that_the_ranker_predicts(kind, case):
+    X, y, qid = made("slope", 600)
+    settings = {}
+    if case == "single precision":
+        X = X.astype(np.float32)
+    elif case == "missing" and kind != "polynomial":
+        X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    elif case == "sparse":
+        if kind == "polynomial":
+            pytest.skip("polynomial leaves need a dense matrix")
+        X = sparse.csr_matrix(np.where(X < 0.5, 0.0, X))
+    elif case == "categories":
+        X[:, 2] = np.floor(5 * X[:, 2])
+        settings = {"categorical": [2]}
+    elif case == "sampled":
+        settings = {"bootstrap": "query", "subsample": 0.7, "feature_fraction": 0.5}
+    elif case == "linear start":
+        if kind == "constant":
+            X[::7, 3] = 1e3
+        settings = {"start": "linear"}
+    weight = np.linspace(0.5, 2.0, 30) if case == "weights" else None
+    data = RankingData(X, y, qid, query_weight=weight)
+    train, valid = data.take_queries(np.arange(20)), data.take_queries(np.arange(20, 30))
+    trial = ObliviousBoosting(kind, n_estimators=7, depth=4, random_state=0, **settings)
+    found, kept = _scores_beside(trial, train, valid), []
+    np.testing.assert_array_equal(found, trial.predict(valid))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("truerank.rankers.base._warn_of_flat_scores", lambda ranker, rows, known: kept.append(known))
+        again = ObliviousBoosting(**trial.get_params()).fit(train)
+    np.testing.assert_array_equal(again.predict(valid), found)
+    if case == "categories":
+        assert kept == [None]  # a training row does not see its own grade
+    else:
+        np.testing.assert_array_equal(kept[0], again.predict(train))
+
+
+def test_scores_of_trees_that_were_dropped_are_predicted():
+    X, y, qid = made("slope", 600)
+    data = RankingData(X, y, qid)
+    train, valid = data.take_queries(np.arange(20)), data.take_queries(np.arange(20, 30))
+    with pytest.MonkeyPatch.context() as patch:
+        kept = []
+        patch.setattr("truerank.rankers.base._warn_of_flat_scores", lambda ranker, rows, known: kept.append(known))
+        ranker = ObliviousBoosting("constant", n_estimators=60, learning_rate=0.5, patience=50).fit(
+            train, eval_set=valid
+        )
+    assert ranker.n_iter_ < 60
+    assert kept == [None]

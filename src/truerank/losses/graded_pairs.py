@@ -13,7 +13,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
-from truerank.data.grouping import sums_by_query
+from truerank.data.grouping import query_of_rows, sums_by_query
 from truerank.matrices.sorting import longest_query, room_to_sort, sort_descending
 
 HINGE, SQUARED_HINGE = 0, 1
@@ -133,14 +133,17 @@ def sort_grades(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
     queries, from 0, int32 (n,); and numbers of grades and of mixed pairs by query (m,).
     """
     n, m = len(y), len(offsets) - 1
-    order, ranks, n_grades, n_pairs = (
-        np.arange(n),
-        np.empty(n, dtype=np.int32),
-        np.zeros(m, dtype=np.int64),
-        np.zeros(m),
-    )
-    _sort_grades(np.negative(y, dtype=np.float64), offsets, order, ranks, n_grades, n_pairs)
-    return order, ranks, n_grades, n_pairs
+    order, places, ranks = np.arange(n), np.arange(n), np.zeros(n, dtype=np.int32)
+    grades, no_ranks = np.empty(n), np.empty(n, dtype=np.int32)
+    _sort_queries(np.negative(y, dtype=np.float64), ranks, offsets, 0, m, n + 1, order, grades, no_ranks)
+    query = query_of_rows(offsets)
+    starts = offsets[query]
+    rises = (places > starts) & np.append(False, grades[1:] != grades[:-1])
+    steps = np.cumsum(rises)
+    ranks[order] = steps - steps[starts]
+    lower = np.maximum.accumulate(np.where(rises, places, starts)) - starts  # rows of lower grades
+    n_grades = np.bincount(query[rises], minlength=m) + (np.diff(offsets) > 0)
+    return order, ranks, n_grades, np.bincount(query, lower, minlength=m)
 
 
 def weight_shares(
@@ -156,21 +159,6 @@ def weight_shares(
 
 
 # Kernels. A position is an index in a query's rows sorted by ascending score.
-
-
-@kernel
-def _sort_grades(falling, offsets, order, ranks, n_grades, n_pairs):
-    spare = room_to_sort(longest_query(offsets, np.int64(0), len(offsets) - 1))
-    for query in range(len(offsets) - 1):
-        rows = order[offsets[query] : offsets[query + 1]]
-        sort_descending(falling, rows, len(rows), spare)
-        lower = 0  # rows of lower grades
-        for i in range(len(rows)):
-            if i == 0 or falling[rows[i]] != falling[rows[i - 1]]:
-                lower = i
-                n_grades[query] += 1
-            ranks[rows[i]] = n_grades[query] - 1
-            n_pairs[query] += lower
 
 
 @kernel

@@ -225,8 +225,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                 record.update(getattr(fresh, "evals_result_", {}))
             begun = self if getattr(self, "warm_start", False) else more.get("init_model")
             fresh._keep_sketch(data if told.outermost else None, begun)
+            known = fresh.__dict__.pop("_training_scores", None)
             if there is None and type(self)._predict is not Ranker._predict:  # a ranker inside warns in its own fit
-                _warn_of_flat_scores(fresh, data)
+                _warn_of_flat_scores(fresh, data, known)
             for name in call.settings:
                 setattr(fresh, name, getattr(self, name))
         return self
@@ -445,12 +446,17 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def _warn_of_flat_scores(ranker: Any, data: RankingData) -> None:
-    """Warn if the scores of the training queries cannot rank: they are not finite, or equal within every query."""
+def _warn_of_flat_scores(ranker: Any, data: RankingData, known: np.ndarray | None) -> None:
+    """Warn if the scores of the training queries cannot rank: they are not finite, or equal within every query.
+
+    Scores (n,) that the fit itself added up are `known`, and no kernel of prediction is compiled for them.
+    """
     last = int(np.searchsorted(data.offsets, _LOOKED_AT, side="right"))  # whole queries, one at least
     offsets = data.offsets[: max(last, 2)]
-    with np.errstate(all="ignore"):
-        scores = np.asarray(ranker._predict(data.X[: int(offsets[-1])]), dtype=np.float64)
+    if known is None:
+        with np.errstate(all="ignore"):
+            known = np.asarray(ranker._predict(data.X[: int(offsets[-1])]), dtype=np.float64)
+    scores = known[: int(offsets[-1])]
     name = type(ranker).__name__
     if not np.isfinite(scores).all():
         warn(

@@ -134,7 +134,7 @@ class BoostingFit:
                 constant = model.start.constant
             data.statistics(start_scores, constant, has_missing, keep=True)
             watched = None
-            if self.valid is None or settings.stopping is None:
+            if self.valid is None:
                 progress.valid = []
             else:
                 self.valid.statistics(open_validation, setup, constant, has_missing, keep=True)

@@ -56,7 +56,7 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, di
             try:
                 with unheard(f"choosing leaves, trial of {kind}"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of a small part; the whole fit warns itself
-                    scores = type(ranker)(**settings | {"leaves": kind}).fit(train).predict(valid)
+                    scores = _scores_beside(type(ranker)(**settings | {"leaves": kind}), train, valid)
             except InvalidInputError:  # diverges from the first trees on
                 tried.remove(kind)
                 means.pop(kind, None)
@@ -76,6 +76,15 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, di
         if first not in tried or (kind != first and _clearly_above(values[kind] - values[first], weight))
     ]  # fmt: skip
     return max(better, key=totals.__getitem__, default=first), means
+
+
+def _scores_beside(trial: Any, train: RankingData, valid: RankingData) -> np.ndarray:
+    """Fit to `train`, and return the scores of `valid`, which the fit adds up: it compiles no kernel of prediction."""
+    beside = valid.in_parts(trial.n_jobs)
+    trial._whole_fit(train, None, None, None, None, None, {}, {"beside": beside})
+    if beside.alone is None or trial.n_iter_ < trial.n_estimators:  # trees were dropped
+        return np.asarray(trial.predict(valid))
+    return np.asarray(beside.alone.memory["trees"].scores)
 
 
 def _trial_settings(ranker: Any) -> dict[str, Any]:

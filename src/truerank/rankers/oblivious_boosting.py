@@ -15,7 +15,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, NoOthers, TreeObjective
 from truerank.data.ranking_data import RankingData
-from truerank.data.row_source import elsewhere
+from truerank.data.row_source import RowSource, elsewhere
 from truerank.matrices.binning import MAX_BORDERS
 from truerank.rankers.boosting_fit import BoostingFit, BoostingSettings, objective_of, rows_for_trials
 from truerank.rankers.column_settings import feature_sets, monotone_signs
@@ -295,6 +295,7 @@ class ObliviousBoosting(FittedTrees):
         valid: RankingData | None,
         position: ArrayLike | None = None,
         init_model: Any = None,
+        beside: RowSource | None = None,
     ) -> None:
         if position is not None:
             if self.objective != "unbiased-lambdarank":
@@ -305,7 +306,7 @@ class ObliviousBoosting(FittedTrees):
             data = data.with_position(position)
         if init_model is not None:
             self._take(init_model, data.n_features)
-        parts, watched = data.in_parts(self.n_jobs), None if valid is None else valid.in_parts(self.n_jobs)
+        parts, watched = data.in_parts(self.n_jobs), beside if valid is None else valid.in_parts(self.n_jobs)
         borders, begun = self._borders(), init_model is not None
         check_choice(self.start, "start", ("constant", "linear"))
         start_alpha = check_number(self.start_alpha, "start_alpha", minimum=0.0)
@@ -321,6 +322,8 @@ class ObliviousBoosting(FittedTrees):
         )  # fmt: skip
         grown = BoostingFit(settings, parts, watched, model).run()
         self._keep(grown)
+        if parts.alone is not None and grown.tables is None and self.n_iter_ == self.n_estimators:
+            self._training_scores = parts.alone.memory["trees"].scores
         self._finish(grown.status)
 
     # Arguments.

@@ -81,10 +81,10 @@ class BoostedRows(Protocol):
 class Watched(Protocol):
     """Validation queries with the scores of their rows so far."""
 
-    stopping: EarlyStopping
+    stopping: EarlyStopping | None  # None: the scores are added up, and not measured
 
     def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
-        """Add a tree to the scores, and return the mean of the measure."""
+        """Add a tree to the scores, and return the mean of the measure, nan if they are not measured."""
 
 
 class Watchman:
@@ -186,10 +186,11 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
         progress.add(tree, values, rows.borders, plan.rules.depth)
         rows.add(t, tree, values)
         measured = None
-        if watched is not None and stopping is not None:
+        if watched is not None:
             measured = watched.value_with(tree, values)
             progress.valid.append(measured)
-            stopping.add_value(measured)
+            if stopping is not None:
+                stopping.add_value(measured)
         del tree  # memory: it may hold every row's leaf
         asked = tell(t + 1, plan.n_estimators, validation=measured)
         if stopping is not None and stopping.exhausted:

@@ -138,16 +138,19 @@ class RowsInParts:
 class WatchedInParts:
     """`Watched` for validation queries in parts."""
 
-    def __init__(self, crew: RowSource, stopping: EarlyStopping) -> None:
+    def __init__(self, crew: RowSource, stopping: EarlyStopping | None) -> None:
         self._rows, self.stopping = crew, stopping
 
     def go_on(self, ranker: Scorer, progress: Progress) -> None:
-        if len(progress.valid) != len(progress.trees):
+        if self.stopping is not None and len(progress.valid) != len(progress.trees):
             staged = np.concatenate(self._rows.statistics(_staged, ranker, self.stopping.measure, merge=beside), axis=1)
             progress.valid = [float(self.stopping.measure.aggregate(by_query)) for by_query in staged]
         self._rows.statistics(_go_on, ranker, False, keep=True)
 
     def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
+        if self.stopping is None:
+            self._rows.statistics(_add, tree, values)
+            return float("nan")
         measure = self.stopping.measure
         by_query = self._rows.statistics(_add_and_measure, tree, values, measure, merge=beside)
         self._rows.note(_add, tree, values)
