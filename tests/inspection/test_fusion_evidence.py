@@ -13,7 +13,7 @@ from truerank.data.splits import query_folds
 from truerank.inspection.fusion_evidence import FusionEvidence
 from truerank.io.trec import as_run, judge_run
 from truerank.measures import AP
-from truerank.significance.tables import CHOSEN
+from truerank.significance.comparison_text import CHOSEN
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,8 @@ from truerank.cli import retrain as commands
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.inspection.retraining import can_continue, decide, digest, retrain, trained_again
+from truerank.significance.comparison_text import CHOSEN
 from truerank.significance.history import History, level_of
-from truerank.significance.tables import CHOSEN
 
 LEAVES = {
     "constant": "constant",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from reference.posterior import probabilities
+from truerank import compare
 from truerank.cli import main
 from truerank.significance import compare_values, posterior
 from truerank.significance.bayes import cautious
@@ -92,6 +93,12 @@ def test_the_command_prints_the_probabilities(tmp_path, capsys):
     assert (pair["better"], pair["verdict"]) == (1.0, "better")
     assert main(command) == 0
     assert "P(equivalent)" in capsys.readouterr().out
+    for measures in (["RR"], ["RR", "P@1"]):
+        assert main([*command[:-3], *measures, "--rope", "0.02", "--cite", "--json"]) == 0
+        found = compare(tmp_path / "q", runs, " ".join(measures), rope=0.02, cite=True)
+        assert found.to_dict() == json.loads(capsys.readouterr().out)
+        assert list(found.to_dict()["practical"]) == measures
+        assert found.to_dict()["methods"] == found.methods_text()
 
 
 def test_few_equal_differences_decide_nothing():

@@ -13,6 +13,7 @@ from support.refusals import refused
 from truerank import compare, evaluate
 from truerank.core.errors import InvalidInputError
 from truerank.significance import compare_values, holm, paired_t, sign_test, wilcoxon
+from truerank.significance.comparison_text import finding
 
 
 @pytest.fixture
@@ -150,19 +151,19 @@ def test_signs_follow_the_way_that_is_better():
     result = compare(y, {"bad": bad, "good": good}, "pairs(2,0)", qid=qid)
     assert result.means == {"bad": 1.0, "good": 0.0}
     assert result.moved_most("good", "bad")[0][0][1] == 1.0
-    assert [line.split()[1] for line in result.systems_table().splitlines()[2:]] == ["good", "bad"]
+    assert [line.split()[1] for line in result._table("text").splitlines()[2:]] == ["good", "bad"]
 
 
 def test_means_with_ties_averaged_stand_beside_where_the_rule_for_ties_decides(judged):
     y, scores, qid = judged
     untied = compare(y, scores, "AP", qid=qid)
     assert untied.tie_averaged == pytest.approx(untied.means)
-    assert "ties averaged" not in untied.systems_table()
+    assert "ties averaged" not in untied._table("text")
     tied = compare(y, {"rounded": np.round(scores["good"]), **scores}, "AP", qid=qid, test="t")
     expected = evaluate(y, np.round(scores["good"]), "AP(ties=average)", qid=qid)["AP(ties=average)"]
     assert tied.tie_averaged["rounded"] == expected
     assert abs(expected - tied.means["rounded"]) > 0.0005
-    assert f"{expected:.4f}" in tied.systems_table("markdown")
+    assert f"{expected:.4f}" in tied.to_markdown()
     assert "ties averaged" in tied._repr_html_()
     assert tied.to_dict()["tie_averaged"]["rounded"] == expected
     # No closed form of the average, or the average itself.
@@ -203,7 +204,7 @@ def test_a_test_of_signs_or_ranks_does_not_support_the_better_mean(test, n):
     assert found.pairs[0].difference > 0 > found.pairs[0].losses - 50
     assert found.pairs[0].p < 0.05
     assert found.summary == f"The {test} test favours old, but new has the better mean."
-    assert f"95 % interval of the {found.interval_of}" in found.finding
+    assert f"95 % interval of the {found.interval_of}" in finding(found)
     assert "superscript{$-$}" in found.to_latex()
     turned = compare_values({"old": np.full(50, 0.5), "new": 0.5 - np.abs(d)}, test=test)
     assert turned.summary == "old is better than new."

@@ -20,6 +20,7 @@ from truerank.significance import (
     verdict,
 )
 from truerank.significance.comparison import MeasuredValues, compare_measures
+from truerank.significance.comparison_text import pairs_table
 from truerank.significance.paired import paired_tests
 
 
@@ -86,7 +87,7 @@ def test_intervals_are_named_for_what_they_are(test, name):
     found = compare_values(values(0), test=test, measure="AP")
     assert found.to_dict()["interval_of"] == name
     for style in ("text", "markdown", "latex", "html"):
-        for text in (found.systems_table(style), found.pairs_table(style)):
+        for text in (found._table(style), pairs_table({found.measure: found}, style)):
             assert f"{name}, 95%" in text.replace("\\", "")
             assert "difference, 95%" not in text.replace("\\", "")
     assert f"{name}, 95%" in str(found)
@@ -131,7 +132,7 @@ def test_verdicts_are_by_the_intervals_of_the_test_and_the_corrected_p():
         assert (pair.verdict.not_worse, pair.verdict.equivalent) == (alone.not_worse, alone.equivalent)
         assert (pair.verdict.better or pair.verdict.worse) == (pair.p_adjusted < 0.05)
         assert pair.verdict.words in str(found)
-        assert pair.verdict.words in found.systems_table()
+        assert pair.verdict.words in found._table("text")
     assert found.to_dict()["pairs"][0]["verdict"] == list(found.pairs[0].verdict.kinds)
     assert compare_values(own).pairs[0].verdict is None
     randomised = compare_values(own, margin=0.05).pairs[0]

@@ -302,7 +302,7 @@ def test_the_mark_stands_at_the_adjusted_p():
     values = {"old": np.linspace(0.1, 0.3, 30), "new": np.linspace(0.1, 0.3, 30) + np.linspace(0.1, 0.2, 30)}
     found = compare_values(values)
     assert found.pairs[0].marked == "0.0001**"
-    assert "30/0/0 " in found.systems_table()
+    assert "30/0/0 " in found._table("text")
 
 
 @pytest.mark.parametrize(

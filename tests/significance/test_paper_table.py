@@ -14,7 +14,7 @@ import pytest
 from truerank import Experiment
 from truerank.core.printing import latex_escaped, styled_table
 from truerank.significance.comparison import compare_values
-from truerank.significance.tables import paper_table
+from truerank.significance.paper_table import paper_table
 
 RANDOM = np.random.default_rng(0)
 OLD = RANDOM.random(40)

@@ -46,7 +46,7 @@ def test_a_comparison_of_all_pairs_has_the_sets_of_its_pairs(values, higher_is_b
     first = min(found.rank_sets, key=lambda name: found.rank_sets[name][0])
     assert first in (("s4", "s3") if higher_is_better else ("s0", "s1"))
     assert found.to_dict()["rank_sets"] == {name: list(own) for name, own in found.rank_sets.items()}
-    assert "ranks" in found.systems_table().splitlines()[0]
+    assert "ranks" in found._table("text").splitlines()[0]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from truerank.inspection.retraining import decide
 from truerank.measures import parse_measure
 from truerank.significance import Interval, Verdict, compare_values, verdict
 from truerank.significance.comparison import MeasuredValues, compare_measures
+from truerank.significance.comparison_text import caption
 
 
 def values_of(rng):
@@ -86,7 +87,11 @@ def test_what_is_not_seen_is_named():
     rng = np.random.default_rng(2)
     old = rng.random(50)
     result = compare_values({"old": old, "new": old + 0.001 * rng.standard_normal(50)}, margin=0.2)
-    for text in (str(result.pairs[0].verdict), result.caption, result.to_dict()["pairs"][0]["verdict_text"]):
+    for text in (
+        str(result.pairs[0].verdict),
+        caption({result.measure: result}),
+        result.to_dict()["pairs"][0]["verdict_text"],
+    ):
         assert "5.8 % of queries can be unseen with 50 queries" in text
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from truerank.cli import common, options
 from truerank.cli.next_command import next_command
 from truerank.cli.parser import OutputFile, only, option, refuse
@@ -64,9 +62,10 @@ def run(args: Arguments) -> int:
     from truerank.data.provenance import UNRECOGNISED
     from truerank.measures.conventions import titled
     from truerank.measures.coverage import exceptions
+    from truerank.significance.comparison_text import CHOSEN
     from truerank.significance.paired import LEVEL
     from truerank.significance.paper_table import paper_table
-    from truerank.significance.tables import CHOSEN, Comparison
+    from truerank.significance.tables import Comparison
 
     if args.plan is not None:
         from truerank.cli.judge import from_plan
@@ -81,33 +80,28 @@ def run(args: Arguments) -> int:
     with common.counted_looks(args.history) as history:
         found = experiment.compare(
             test=args.test, correction=args.correction, margin=args.margin, random_state=args.seed, history=history,
-            pairs="all" if args.all_pairs else "baseline",
+            pairs="all" if args.all_pairs else "baseline", rope=args.rope, cite=args.cite,
         )  # fmt: skip
     results = {found.measure: found} if isinstance(found, Comparison) else found
-    practical = {} if args.rope is None else {name: one.practical(args.rope) for name, one in results.items()}
-    methods = found.methods_text(args.seed) if args.cite else None
-    more: dict[str, Any] = {"practical": {name: one._figures() for name, one in practical.items()}} if practical else {}
-    more |= {} if methods is None else {"methods": methods}
-    record(args, found.to_dict() | more)
-    if args.json:
-        common.print_report(args, found.to_dict() | more)
-        return 0
+    if args.json or args.record is not None:
+        report = found.to_dict()
+        record(args, report)
+        if args.json:
+            common.print_report(args, report)
+            return 0
     seen, coverage = experiment.training, experiment.coverage
+    methods = [found.methods_text()] if args.cite else []
     if args.format in ("latex", "markdown", "csv"):
-        print(paper_table(results, args.format, None if coverage is None else str(coverage), args.show, args.rope))
-        print(*(["", methods] if methods else []), sep="\n", end="\n" * (methods is not None))
+        table = paper_table(results, args.format, None if coverage is None else str(coverage), args.show, args.rope)
+        print(*[table, *methods], sep="\n\n")
         common.note("\n".join(map(str, filter(None, [coverage, UNRECOGNISED if seen is None else seen.text, CHOSEN]))))
         return 0
-    about = [] if seen is None else [seen.text]
-    about += [] if coverage is None else [f"{coverage}{exceptions(experiment.measures, args.topics)}"]
-    about.append(f"convention {titled(experiment.convention)}{named.about_convention}")
-    parts = [found.summary, *about, found.text(args.format or "text")]
-    parts += [
-        *(one._table(args.format or "text") for one in practical.values()),
-        CHOSEN,
-        *([methods] if methods else []),
-    ]
-    print("\n\n".join(parts) + (f"\n{UNRECOGNISED}" if seen is None else ""))
+    parts = [found.summary] if seen is None else [found.summary, seen.text]
+    parts += [] if coverage is None else [f"{coverage}{exceptions(experiment.measures, args.topics)}"]
+    parts.append(f"convention {titled(experiment.convention)}{named.about_convention}")
+    print(*[*parts, found.text(args.format or "text"), CHOSEN, *methods], sep="\n\n")
+    if seen is None:
+        print(UNRECOGNISED)
     first = next(iter(results.values()))
     differ = set(first._differences(first.best.a, first.best.b).tolist()) - {0.0}
     undecided = first.best.p_adjusted >= LEVEL and len(differ) >= 5  # the fewest that show the power

@@ -120,7 +120,7 @@ def _read(args: Arguments) -> truerank.RankingData:
             dtype="float32" if args.float32 else "float64",
             comments=not args.no_comments,
             sizes=args.groups,
-            **({"features": []} if args.to == "qrels" else {}),
+            features=[] if args.to == "qrels" else args.features,
         )
     except DataFileError as error:
         if not args.groups or error.column is None:

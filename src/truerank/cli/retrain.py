@@ -180,7 +180,7 @@ def _reference(target: str) -> str:
 
 
 def _report(args: Arguments, found: Any, target: str, both: int) -> None:
-    from truerank.significance.tables import remarks_below
+    from truerank.significance.comparison_text import caption, remarks_below
 
     comparison = found.comparison
     report = found.to_dict() | {
@@ -191,8 +191,8 @@ def _report(args: Arguments, found: Any, target: str, both: int) -> None:
         "candidate": args.candidate,
     }
     report["queries"]["in_both"] = both
-    below = remarks_below({comparison.measure: comparison})
-    lines = [found.about_training, comparison.systems_table(), comparison.caption, *below]
+    compared = {comparison.measure: comparison}
+    lines = [found.about_training, comparison._table("text"), caption(compared), *remarks_below(compared)]
     kept = f"{target} is the new model" if found.promoted else f"{args.production} stays"
     before = f"; the one before is in {args.previous}" if found.promoted and args.previous else ""
     lines += [

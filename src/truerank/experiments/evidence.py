@@ -13,6 +13,7 @@ from truerank.core.results import Result
 from truerank.data.remarks import FORBIDS
 from truerank.experiments.experiment import Experiment
 from truerank.measures.evaluation import Evaluation
+from truerank.significance.comparison_text import finding
 from truerank.significance.paired import LEVEL
 from truerank.significance.ranks import RANKS, ranks_shown
 
@@ -129,6 +130,6 @@ class Evidence(Result):
         if self.rank_sets:
             rows = [[name, ranks_shown(ranks)] for name, ranks in self.rank_sets.items()]
             parts += [styled_table(rows, ["system", "ranks"], "markdown", f"{RANKS}, by {self.first}, all pairs")]
-        parts += [part for one in self.compared.values() for part in (one.finding, one.text("markdown"))]
+        parts += [part for one in self.compared.values() for part in (finding(one), one.text("markdown"))]
         parts += [f"* {remark}" for remark in self.remarks]
         return "\n\n".join(parts) + "\n"

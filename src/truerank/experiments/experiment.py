@@ -317,6 +317,8 @@ class Experiment:
         pairs: Pairs = "baseline",
         history: Any = None,
         random_state: RandomState = 0,
+        rope: float | None = None,
+        cite: bool = False,
     ) -> Comparison | Any:
         """Test the differences between systems, query by query, and correct p for all pairs and measures.
 
@@ -336,6 +338,11 @@ class Experiment:
             Counts the comparisons on the same queries and judgements, with this one. The k-th comparison has
             the level 0.05/(k (k - 1)). Without a history, nothing is counted.
         random_state : seed of the random signs
+        rope : float, optional
+            Also give the probability of each pair to be better, equivalent within this difference, and worse
+            (`Comparison.practical`).
+        cite : bool, default=False
+            Whether `to_dict` of the result has the paragraph of `methods_text`.
 
         Raises
         ------
@@ -356,7 +363,7 @@ class Experiment:
         found = compare_measures(
             measured, baseline=self.baseline if pairs == "baseline" else None, test=test, correction=correction,
             margin=margin, random_state=random_state, query_ids=self.query_ids, history=history,
-            judgements=self.judgements,
+            judgements=self.judgements, rope=rope, cite=cite,
         )  # fmt: skip
         for one in found:
             one.experiment = self

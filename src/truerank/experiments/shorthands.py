@@ -125,6 +125,8 @@ def compare(
     pairs: Pairs = ...,
     history: Any = ...,
     random_state: RandomState = ...,
+    rope: float | None = ...,
+    cite: bool = ...,
     segments: str | Mapping[Any, Any] | None = ...,
     collapse: Any = ...,
     qid: ArrayLike | None = ...,
@@ -148,6 +150,8 @@ def compare(
     pairs: Pairs = ...,
     history: Any = ...,
     random_state: RandomState = ...,
+    rope: float | None = ...,
+    cite: bool = ...,
     segments: str | Mapping[Any, Any] | None = ...,
     collapse: Any = ...,
     qid: ArrayLike | None = ...,
@@ -170,6 +174,8 @@ def compare(
     pairs: Pairs = "baseline",
     history: Any = None,
     random_state: RandomState = 0,
+    rope: float | None = None,
+    cite: bool = False,
     segments: str | Mapping[Any, Any] | None = None,
     collapse: Any = None,
     qid: ArrayLike | None = None,
@@ -200,5 +206,12 @@ def compare(
         training_queries=training_queries, segments=segments, collapse=collapse, qid=qid, doc_ids=doc_ids,
     )  # fmt: skip
     return experiment.compare(
-        test=test, correction=correction, margin=margin, pairs=pairs, history=history, random_state=random_state
+        test=test,
+        correction=correction,
+        margin=margin,
+        pairs=pairs,
+        history=history,
+        random_state=random_state,
+        rope=rope,
+        cite=cite,
     )

@@ -24,8 +24,9 @@ from truerank.measures.coverage import Coverage, covered_topics
 from truerank.rankers.run_fusion import RunFusion
 from truerank.significance import measure_interval
 from truerank.significance.comparison import MeasuredValues
+from truerank.significance.comparison_text import family, remarks_below
 from truerank.significance.paired import LEVEL
-from truerank.significance.tables import PairComparison, remarks_below
+from truerank.significance.tables import PairComparison
 
 DEPTH = 1000  # documents of a fused list that are measured
 UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
@@ -109,7 +110,7 @@ class FusionEvidence(Result):
             use, why, listed = worse[0].a, "the learned fusion is worse", worse
         else:
             use, why, listed = level[0].a, "no difference shown to the learned fusion", level
-        about = f"({ordered[0].queries} topics in {self.n_folds} folds, p corrected for {comparison.counted})"
+        about = f"({ordered[0].queries} topics in {self.n_folds} folds, p corrected for {family(comparison)})"
         lines = [f"use {use}: {why}", f"{name} {about}", f"  learned: {means[LEARNED]:.4f}", *map(shown, listed)]
         return use, "\n".join(lines)
 
@@ -156,8 +157,9 @@ class FusionEvidence(Result):
     def __str__(self) -> str:
         first = next(iter(self.comparisons.values()))
         about = (
-            f"{', '.join(self.measures)}, convention {first.convention}; {first.tested}; intervals of means are of "
-            "each mean alone, those of differences are simultaneous (single step), with the correction of p"
+            f"{', '.join(self.measures)}, convention {first.convention}; {first.tested}, ** where it is below 0.05; "
+            "intervals of means are of each mean alone, those of differences are simultaneous (single step), with the "
+            "correction of p"
         )
         coverage = [] if self.coverage is None else [str(self.coverage)]
         below = "\n".join([about, *coverage, *remarks_below(self.comparisons)])

@@ -141,7 +141,7 @@ class Retraining(Result):
         }
 
     def _table(self, style: str) -> str:
-        return self.comparison.systems_table(style)
+        return self.comparison._table(style)
 
     @property
     def p(self) -> float:

@@ -32,9 +32,10 @@ from truerank.report.page import (
     rankings,
     simple_table,
 )
+from truerank.significance.comparison_text import caption, finding, remarks_below
 from truerank.significance.paired import differences_of
 from truerank.significance.ranks import RANKS, ranks_shown
-from truerank.significance.tables import Comparison, remarks_below
+from truerank.significance.tables import Comparison
 
 if TYPE_CHECKING:
     from truerank.calibration.cutoffs import Cutoff
@@ -93,7 +94,7 @@ def make_report(
     if evidence.leaders:
         picture = evidence.evaluations
     elif first in compared:
-        verdict += paragraph(compared[first].finding)
+        verdict += paragraph(finding(compared[first]))
     remarks = [f"{counted(results[0].empty, 'query')} without a relevant document."] if results[0].empty else []
     remarks += (UNRECOGNISED if experiment.training is None else experiment.training.text).split("\n")
     remarks += [] if experiment.coverage is None else [f"{experiment.coverage}."]
@@ -176,8 +177,7 @@ def _comparison(systems: Sequence[System], compared: dict[str, Comparison], unst
     header += ["corrected", "detectable"]
     one = next(iter(compared.values()))
     note = (
-        f"{', '.join(compared)}, convention {one.convention}; {one.method}. `detectable`: the true difference that a "
-        "corrected p below 0.05 finds with 80 % power."
+        f"{caption(compared)}. `detectable`: the true difference that a corrected p below 0.05 finds with 80 % power."
     )
     about = "" if isinstance(one.about, str) else one.about("html")
     remarks = [f"{name}: {line}." for name, one in compared.items() for line in one.unjudged[1]]

@@ -120,6 +120,8 @@ def compare_measures(
     query_ids: Sequence[Any] | np.ndarray | None = None,
     history: History | None = None,
     judgements: Judgements | None = None,
+    rope: float | None = None,
+    cite: bool = False,
 ) -> list[Comparison]:
     """Compare rankers on the same queries by each measure; p is corrected for all pairs and measures.
 
@@ -174,6 +176,9 @@ def compare_measures(
             _again=pairs_of,
             _number=number,
             by=one.by,
+            rope=rope,
+            cite=cite,
+            seed=random_state,
         )
         for number, (one, own_pairs) in enumerate(zip(measured, pairs))
     ]  # fmt: skip

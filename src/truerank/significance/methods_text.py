@@ -8,6 +8,7 @@ from typing import Any
 
 from truerank.core.printing import counted, latex_escaped
 from truerank.measures.conventions import titled
+from truerank.significance.comparison_text import family
 from truerank.significance.paired import LEVEL
 
 _TESTS = {
@@ -85,7 +86,7 @@ def methods_text(results: Mapping[str, Any], topics: str | None = None, seed: An
         how, key = _CORRECTIONS.get(first.correction, ("", ""))
         how += f" {_cited(key)}" if key else ""
     if first.n_comparisons > 1:
-        corrected = f"corrected for {first.counted} by {how}" if how else f"not corrected for {first.counted}"
+        corrected = f"corrected for {family(first)} by {how}" if how else f"not corrected for {family(first)}"
         lines.append(f"P-values are {corrected}; differences with p < {LEVEL} are called significant.")
     else:
         lines.append(f"A difference with p < {LEVEL} is called significant.")

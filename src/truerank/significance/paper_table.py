@@ -171,7 +171,7 @@ def _caption(
 
     first = next(iter(results.values()))
     conventions = ", ".join(dict.fromkeys(one.convention for one in results.values()))
-    tested, how = first.tested.replace(", ** where it is below 0.05", ""), f"significantly (p < {LEVEL})"
+    tested, how = first.tested, f"significantly (p < {LEVEL})"
     if rope is not None:
         tested = tested if "ranks" in show and first.rank_sets else tested.partition(";")[0]
         how = f"probably (posterior probability 0.95, by more than {rope:g})"

@@ -1,4 +1,4 @@
-"""The result of a comparison: tables for people and for papers, and groups without a significant difference."""
+"""The result of a comparison: its figures. `comparison_text` and `paper_table` write them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,19 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
-from truerank.core.printing import counted, plain, styled_table, table
+from truerank.core.printing import counted
 from truerank.core.results import Result, data_frame
 from truerank.data.remarks import FORBIDS, Remark, in_order
-from truerank.measures.conventions import titled
+from truerank.significance import comparison_text
 from truerank.significance.intervals import Interval, Verdict
 from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of, gain_by
-from truerank.significance.paper_table import letter, paper_table
-from truerank.significance.ranks import RANKS, groups_alike, rank_sets, ranks_shown
+from truerank.significance.paper_table import paper_table
+from truerank.significance.ranks import groups_alike, rank_sets
 from truerank.significance.unjudged import about_unjudged
 
 if TYPE_CHECKING:
     from truerank.significance.bayes import Practical
 
-SPARE = ("Cohen's d", "detectable, 80 % power", "ties averaged", "W/L/T", "95% interval", "p")
-"""Columns that are dropped first if a table is too wide."""
-CHOSEN = "If you chose among systems on these queries, put all of them into one comparison."
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
 
@@ -61,15 +58,6 @@ class PairComparison(NamedTuple):
     verdict: Verdict | None = None  # None without a margin
     simultaneous: Interval | None = None
 
-    def cells(self, test: str = "randomisation") -> tuple[str, ...]:
-        """Return the rankers, the difference, its interval, and wins/losses/ties as cells; see `Comparison.columns`."""
-        sign = "" if test == "sign" else "+"
-        interval = "" if math.isnan(self.low) else f"[{self.low:{sign}.4f}, {self.high:{sign}.4f}]"
-        figures = [f"{self.difference:+.4f} {interval}".rstrip()]
-        if test not in OF_MEANS:
-            figures = [f"{self.difference:+.4f}", interval]
-        return (f"{self.a} against {self.b}", *figures, f"{self.wins}/{self.losses}/{self.ties}")
-
     @property
     def marked(self) -> str:
         """The adjusted p, with ** if it is below 0.05; empty without a p."""
@@ -83,9 +71,6 @@ class Influence(NamedTuple):
     difference: float
     p_adjusted: float
     changes: bool
-
-
-FEW_PAIRS = 30  # that are printed one by one
 
 
 @dataclass(repr=False, eq=False)
@@ -119,6 +104,9 @@ class Comparison(Result):
     about: str | Callable[[str], str] = ""  # printed below the table
     look: int = 1  # number of this comparison on the same queries
     level: float = LEVEL  # of this look: of the intervals of pairs, and before `p_adjusted` is multiplied
+    rope: float | None = None  # largest difference that does not matter, of `practical`
+    cite: bool = False  # whether `to_dict` has `methods_text`
+    seed: Any = None  # of random signs
 
     KIND: ClassVar[str] = "comparison"
     SHOWN: ClassVar = ("intervals", "effects", "ranks")  # further columns of the paper's table
@@ -129,63 +117,25 @@ class Comparison(Result):
         return _INTERVAL_OF.get(self.test, "mean difference")
 
     @property
-    def columns(self) -> list[str]:
-        """The headings of `PairComparison.cells` without the first."""
-        if self.test in OF_MEANS:
-            return [f"difference, {self._percent}%", "W/L/T"]
-        return ["difference", f"{self.interval_of}, {self._percent}%", "W/L/T"]
-
-    @property
-    def _percent(self) -> str:
-        return f"{100 * (1 - self.level):.4g}"
-
-    @property
-    def counted(self) -> str:
-        """The number of comparisons in words, such as "6 comparisons (3 pairs × 2 measures)"."""
-        n, pairs = self.n_comparisons, len(self.pairs)
-        text = counted(n, "comparison")
-        return text if n == pairs else f"{text} ({counted(pairs, 'pair')} × {n // pairs} measures)"
-
-    @property
-    def caption(self) -> str:
-        """The measure, convention, queries, test and correction in a line."""
-        about = f"{self.measure or 'values'}, convention {titled(self.convention)}" if self.convention else self.measure
-        return f"{about}; {self.method}".removeprefix("; ")
-
-    @property
-    def method(self) -> str:
-        """The caption without the measure and its convention."""
-        sure = [pair.verdict for pair in self.pairs if pair.verdict is not None and pair.verdict.not_worse]
-        unseen = f"; {min(sure, key=lambda one: one.n).unseen}" if sure else ""
-        return f"{self.tested}; each interval is for one pair alone{unseen}"
-
-    @property
     def tested(self) -> str:
-        """The queries, test and correction in a line."""
-        queries = sorted(pair.queries for pair in self.pairs)
-        count = ("" if queries[0] == queries[-1] else f"{queries[0]} to ") + counted(queries[-1], "query")
-        corrected = "p not corrected" if self.correction == "none" else f"p corrected by {self.correction}"
-        below = ""
-        if self.correction == "max-t":
-            corrected = "p corrected by max-T"
-            if self.n_comparisons > 1:
-                corrected += " and Holm, 4 : 1," if self.divided else " alone, since Holm needs too many resamples,"
-                below = " (by random signs, can be below p)" if self.test == "t" else ""
-        below += f" and look {self.look} at these queries (times {LEVEL / self.level:g})" if self.look > 1 else ""
-        return (
-            f"{count}; {self.test} test, two-sided"
-            + (f" ({self.n_resamples} resamples)" if self.test == "randomisation" else "")
-            + f"; {corrected} for {self.counted}{below}, ** where it is below 0.05"
-        )
+        """Queries, test and correction in words."""
+        return comparison_text.tested(self)
 
-    @property
+    @cached_property
+    def order(self) -> list[str]:
+        """The rankers by falling mean; by rising mean if lower is better."""
+        means = self._sign * np.array(list(self.means.values()))
+        names = list(self.means)
+        return [names[place] for place in np.argsort(-means, kind="stable")]
+
+    @cached_property
     def best(self) -> PairComparison:
-        """The pair of the summary: the best other system with the baseline, or the two best systems."""
-        order = sorted(self.means, key=lambda name: -self._sign * self.means[name])
-        first, second = (order[0], order[1]) if self.baseline is None else (
-            next(name for name in order if name != self.baseline), self.baseline
-        )  # fmt: skip
-        return next(pair for pair in self.pairs if {pair.a, pair.b} == {first, second})
+        """The pair of the summary: the best system apart from the baseline with the baseline, or the two best ones."""
+        first, second = self.order[:2]
+        if self.baseline is not None:
+            first, second = second if first == self.baseline else first, self.baseline
+        found = {frozenset(pair[:2]): pair for pair in self.pairs}
+        return found[frozenset((first, second))]
 
     @property
     def summary(self) -> str:
@@ -211,26 +161,6 @@ class Comparison(Result):
     def favoured(self, pair: PairComparison) -> str:
         """Return the ranker that the test finds better if p is small, which may have the lower mean."""
         return pair.a if gain_by(self.test, self._differences(pair.a, pair.b)) > 0 else pair.b
-
-    @property
-    def finding(self) -> str:
-        """A sentence with the figures of the summary's pair."""
-        pair, systems = self.best, len(self.means)
-        low, high, kind = pair.low, pair.high, f"{self._percent} % interval"
-        kind += "" if self.test in OF_MEANS else f" of the {self.interval_of}"
-        if systems > 2 and pair.simultaneous is not None:  # the best of several
-            low, high, kind = *pair.simultaneous[1:], f"simultaneous {self._percent} % interval, single step,"
-        chosen = ""
-        if systems > 2 and self.baseline is not None:
-            chosen = f"{pair.a} has the best mean of the {systems - 1} systems that are compared with {pair.b}. "
-        interval = "" if math.isnan(low) else f" ({kind} {low:+.4f} to {high:+.4f})"
-        tested = "" if math.isnan(pair.p) else f" (p = {pair.p_adjusted:.3g} after correction)"
-        return (
-            f"{chosen}{self.measure or 'The mean'} is {self.means[pair.a]:.4f} for {pair.a} and "
-            f"{self.means[pair.b]:.4f} for {pair.b}: a difference of {pair.difference:+.4f}{interval}. "
-            f"Of {counted(pair.queries, 'query')}, {pair.wins} gain, {pair.losses} lose and {pair.ties} do not "
-            f"change{tested}."
-        )
 
     def _judging(self, pair: PairComparison) -> tuple[str, bool]:
         """Return a note on few judged documents of a pair, and whether unjudged documents can reverse the result."""
@@ -266,30 +196,6 @@ class Comparison(Result):
             shown += f"; {', '.join(outside)} probably did not contribute to the pool (see pool_bias)"
         own = [Remark("unjudged-documents", shown, len(pairs), pairs)] if pairs else []
         return in_order([*super().remarks, *own])
-
-    def sentences(self) -> list[str]:
-        """Return sentences on pairs without an interval, and on p-values that another seed may move across 0.05."""
-        lines, alike = [], dict[str, list[str]]()
-        for pair in self.pairs:
-            count = pair.wins + pair.losses
-            differ = f"{count} of {counted(pair.queries, 'query')} differ{'s' * (pair.queries == 1)}"
-            if not count:
-                differ = "no query differs"
-            elif math.isinf(pair.effect):
-                differ = f"all {pair.queries} queries differ by the same amount"
-            if math.isnan(pair.low):
-                lacks = "no p and no interval" if math.isnan(pair.p) else "no interval"
-                alike.setdefault(f"{lacks}: {differ}", []).append(f"{pair.a} against {pair.b}")
-            if pair.error and abs(pair.p_adjusted - LEVEL) < 2.0 * pair.error:
-                lines.append(
-                    f"{pair.a} against {pair.b}: the Monte Carlo error of the corrected p {pair.p_adjusted:.4f} is "
-                    f"{pair.error:.4f}; another seed may give a p on the other side of 0.05"
-                )
-        for why, pairs in alike.items():
-            more = f" and {counted(len(pairs) - 3, 'other pair')} have" if len(pairs) > 3 else ""
-            shown = ", ".join(pairs[:3])
-            lines.append(f"{shown}{more or (' has' if len(pairs) == 1 else ' have')} {why}")
-        return lines[:30]
 
     def influence(self, a: str, b: str) -> Influence | None:
         """Compare `a` with `b` without the single query that matters most; all comparisons are repeated without it.
@@ -353,11 +259,15 @@ class Comparison(Result):
         return dict(zip(names, rank_sets(better)))
 
     def methods_text(self, seed: Any = None) -> str:
-        """Return the paragraph of a paper on data, measure, test and correction, and BibTeX of the cited methods."""
-        return str(resolve("truerank.significance.methods_text:methods_text")({self.measure: self}, self._topics, seed))
+        """Return the paragraph of a paper on data, measure, test and correction, and BibTeX of what was used."""
+        return _methods_text({self.measure: self}, seed)
 
-    def practical(self, rope: float) -> Practical:
-        """Return the probabilities that each pair is better, equivalent within ±`rope`, and worse; see `cautious`."""
+    def practical(self, rope: float | None = None) -> Practical:
+        """Return the probabilities of better, equivalent within ±`rope`, and worse of each pair; see `cautious`.
+
+        By default, `rope` is that of the comparison.
+        """
+        rope = self.rope if rope is None else rope
         pairs = [(pair.a, pair.b) for pair in self.pairs]
         d = np.stack([self._differences(a, b) for a, b in pairs], axis=1)
         practical = resolve("truerank.significance.bayes:practical")
@@ -389,8 +299,7 @@ class Comparison(Result):
         return gains, losses
 
     def _figures(self) -> dict[str, Any]:
-        moved = ("gains", "losses_most")
-        figures = {
+        figures: dict[str, Any] = {
             "baseline": self.baseline,
             "measure": self.measure,
             "convention": self.convention,
@@ -406,136 +315,38 @@ class Comparison(Result):
             "interval_of": self.interval_of,
             "groups": self.groups,
             "rank_sets": self.rank_sets,
-            "pairs": [
-                pair._asdict()
-                | {
-                    "verdict": None if pair.verdict is None else pair.verdict.kinds,
-                    "verdict_text": None if pair.verdict is None else str(pair.verdict),
-                }
-                | ({} if self.query_ids is None else dict(zip(moved, self.moved_most(pair.a, pair.b))))
-                for pair in self.pairs
-            ],
+            "pairs": list[dict[str, Any]](),
         }
-        return figures | self.unjudged[0]
+        for pair in self.pairs:
+            own, verdict = pair._asdict(), pair.verdict
+            own |= {"verdict": verdict and verdict.kinds, "verdict_text": None if verdict is None else str(verdict)}
+            if self.query_ids is not None:
+                own["gains"], own["losses_most"] = self.moved_most(pair.a, pair.b)
+            figures["pairs"].append(own)
+        return figures | self.unjudged[0] | _more_figures({self.measure: self})
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each pair."""
         return data_frame([pair._asdict() | {"verdict": pair.verdict and pair.verdict.words} for pair in self.pairs])
 
     def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
-        """Return the table of a paper for the package booktabs; for `show` and `rope` see `paper_table`."""
-        return paper_table({self.measure: self}, "latex", self._topics, show, rope)
+        """Return the table of a paper, for the package booktabs; `show` and `rope` are those of `paper_table`."""
+        return paper_table({self.measure: self}, "latex", self._topics, show, self.rope if rope is None else rope)
 
     @property
     def _topics(self) -> str | None:
         coverage = getattr(self.experiment, "coverage", None)
         return None if coverage is None else str(coverage)
 
-    def systems_table(self, style: str = "text") -> str:
-        """Return the table of rankers by mean, compared with the baseline, in style text, markdown, latex or html."""
-        against = {pair.a: pair for pair in self.pairs} if self.baseline is not None else {}
-        groups = [] if against else self.groups  # with a baseline, the column of differences holds the same
-        letters = dict.fromkeys(self.means, "")
-        for number, group in enumerate(groups):
-            for name in group:
-                letters[name] += ("," if letters[name] else "") + letter(number)
-        ties = self.ties_matter()
-        header = ["", "ranker", self.measure or "mean", *(["ties averaged"] if ties else []), "95% interval"]
-        header += ["group"] if groups else []
-        header += ["ranks"] if self.rank_sets else []
-        margin = any(pair.verdict is not None for pair in self.pairs)
-        last = ["verdict"] if margin else []
-        header += [*self.columns, "p", f"p, {self.correction}", "Cohen's d", *last] if against else []
-        rows: list[list[Any]] = []
-        for place, name in enumerate(sorted(self.means, key=lambda one: -self._sign * self.means[one]), 1):
-            interval, pair = self.intervals[name], against.get(name)
-            row: list[Any] = [place, name, self.means[name], *([self.tie_averaged.get(name)] if ties else [])]
-            row += ["" if math.isnan(interval.low) else f"[{interval.low:.4f}, {interval.high:.4f}]"]
-            row += [letters[name]] if groups else []
-            row += [ranks_shown(self.rank_sets[name])] if self.rank_sets else []
-            if against and pair is None:
-                row += ["(baseline)", *[""] * (len(self.columns) - 1), None, None, None, *[""] * margin]
-            elif pair is not None:
-                row += [*pair.cells(self.test)[1:], pair.p, pair.marked, plain(pair.effect), *_verdict(pair)]
-            rows.append(row)
-        return styled_table(rows, header, style, "" if style == "text" else self.caption, SPARE)
-
-    @property
-    def _pair_columns(self) -> list[str]:
-        header = ["rankers", "mean", "against", *self.columns, "p", f"p, {self.correction}", "Cohen's d"]
-        return [*header, "detectable, 80 % power", *(["verdict"] if self.pairs[0].verdict is not None else [])]
-
-    def _pair_rows(self) -> list[list[Any]]:
-        return [
-            [rankers, self.means[pair.a], self.means[pair.b], *figures, pair.p, pair.marked,
-             plain(pair.effect), pair.detectable, *_verdict(pair)]
-            for pair in self.pairs
-            for rankers, *figures in [pair.cells(self.test)]
-        ]  # fmt: skip
-
-    def pairs_table(self, style: str = "text") -> str:
-        """Return the table of the compared pairs, in a style of `systems_table`."""
-        caption = "" if style == "text" else self.caption
-        return styled_table(self._pair_rows(), self._pair_columns, style, caption, SPARE)
-
     def _table(self, style: str) -> str:
-        return self.systems_table(style)
+        return comparison_text.systems_table(self, style)
 
     def text(self, style: str = "text") -> str:
-        """Return the tables with all notes, in a style of `systems_table`."""
-        parts = [self.systems_table(style)]
-        if self.baseline is None:
-            shown = sum(pair.p_adjusted < LEVEL for pair in self.pairs)
-            if len(self.pairs) <= FEW_PAIRS or style != "text":
-                parts.append(self.pairs_table(style))
-            groups = ". Systems that share a letter in `group` do not" if self.groups else ""
-            ranks = f". {RANKS}" if self.rank_sets else ""
-            parts.append(f"{shown} of {counted(len(self.pairs), 'pair')} differ significantly{groups}{ranks}")
-        parts += self._by_queries(self.pairs if len(self.pairs) <= 5 else [])
-        detectable = sorted(pair.detectable for pair in self.pairs if not math.isnan(pair.detectable))
-        power = "no detectable difference, because fewer than five queries differ, or all differ by the same amount"
-        if detectable:
-            which = "by a corrected p below 0.05" if self.n_comparisons > 1 else "by p below 0.05"
-            median = ", median of the pairs" if len(detectable) > 1 else ""
-            power = f"detectable difference at 80 % power {detectable[len(detectable) // 2]:.4f} ({which}{median})"
-        if any(pair.verdict is not None for pair in self.pairs):
-            power += "; better and worse follow the corrected p, other verdicts are for one pair alone"
-        parts.append(f"{self.caption}; {power}" if style == "text" else power)
-        about = self.about if isinstance(self.about, str) else self.about(style)
-        parts += [*self.sentences(), *([about] if about else [])]
-        if self.ties_matter():
-            parts.append(
-                f"ties change a mean by more than 0.0005. The values follow the rule of the convention "
-                f"{self.convention}; `ties averaged` is independent of it"
-            )
-        if self.smallest_p >= LEVEL and not all(math.isnan(pair.p) for pair in self.pairs):
-            parts.append(
-                f"no difference can be significant: too few queries differ, so that {self.counted} cannot have a "
-                f"corrected p below {self.smallest_p:.3g}. Use more queries or compare fewer systems"
-            )
-        if self.by is not None and self.by.AGGREGATE == "sum":
-            parts.append(f"{self.measure}: means over queries here; `truerank evaluate` prints the total")
-        return "\n\n".join([*parts, *self.unjudged[1]])
-
-    def _by_queries(self, pairs: Sequence[PairComparison]) -> list[str]:
-        """Return the queries that move each pair most, and the queries that alone decide a pair."""
-        rows, parts = [], []
-        for pair in pairs:
-            moved = [
-                ", ".join(f"{query} {difference:+.4f}" for query, difference in some)
-                for some in self.moved_most(pair.a, pair.b)
-            ]
-            rows += [[f"{pair.a} against {pair.b}", *moved]] if any(moved) else []
-            one = self.influence(pair.a, pair.b)
-            if one is not None and one.changes:
-                parts.append(
-                    f"query {one.query} alone decides {pair.a} against {pair.b}: without this query, the difference is "
-                    f"{one.difference:+.4f} (corrected p {one.p_adjusted:.4f})"
-                )
-        return [*([table(rows, ["queries that differ most", "gains", "losses"])] if rows else []), *parts]
+        """Return the tables with all that is known about them, in a style of `styled_table`."""
+        return comparison_text.tables(self, style)
 
     def __str__(self) -> str:
-        return "\n\n".join([self.summary, self.text(), CHOSEN])
+        return "\n\n".join([self.summary, self.text(), comparison_text.CHOSEN])
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.per_query)}; {self.measure}, {self.test})"
@@ -561,7 +372,7 @@ class Comparisons(Result, dict[str, Comparison]):
     def _figures(self) -> dict[str, Any]:
         found = {name: one._figures() for name, one in self.items()}
         first = next(iter(found.values()))
-        return first if len(found) == 1 else first | {"measures": found}
+        return (first if len(found) == 1 else first | {"measures": found}) | _more_figures(self)
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each measure and pair."""
@@ -572,32 +383,31 @@ class Comparisons(Result, dict[str, Comparison]):
         return paper_table(self, "latex", next(iter(self.values()))._topics, show, rope)
 
     def methods_text(self, seed: Any = None) -> str:
-        """Return the paragraph of a paper on data, measures, test and correction, and BibTeX of the cited methods."""
-        topics = next(iter(self.values()))._topics
-        return str(resolve("truerank.significance.methods_text:methods_text")(self, topics, seed))
+        """Return the paragraph of a paper on data, measures, test and correction, and BibTeX of what was used."""
+        return _methods_text(self, seed)
 
     def _table(self, style: str) -> str:
-        first = next(iter(self.values()))
-        rows = [[measure, *row] for measure, one in self.items() for row in one._pair_rows()]
-        header = ["measure", *first._pair_columns]
-        conventions = dict.fromkeys(one.convention for one in self.values())
-        caption = f"{', '.join(self)}, convention {', '.join(map(titled, conventions))}; {first.method}"
-        return styled_table(rows, header, style, caption)
+        return comparison_text.pairs_table(self, style)
 
     def text(self, style: str = "text") -> str:
         """Return `Comparison.text` of all measures."""
         return "\n\n".join(one.text(style) for one in self.values())
 
     def __str__(self) -> str:
-        return "\n\n".join([super().__str__(), *remarks_below(self)])
+        return "\n\n".join([super().__str__(), *comparison_text.remarks_below(self)])
 
 
-def remarks_below(compared: Mapping[str, Comparison]) -> list[str]:
-    """Return the lines below tables of comparisons by measure: their sentences, and the remark on selection."""
-    of_which = [f"{name}: " if len(compared) > 1 else "" for name in compared]
-    lines = [f"{name}{line}" for name, one in zip(of_which, compared.values()) for line in one.sentences()]
-    return [*lines, CHOSEN]
+def _more_figures(compared: Mapping[str, Comparison]) -> dict[str, Any]:
+    """Return the figures of comparisons that were asked for: practical equivalence, and the paragraph of a paper."""
+    first, more = next(iter(compared.values())), dict[str, Any]()
+    if first.rope is not None:
+        more["practical"] = {name: one.practical()._figures() for name, one in compared.items()}
+    if first.cite:
+        more["methods"] = _methods_text(compared)
+    return more
 
 
-def _verdict(pair: PairComparison) -> list[str]:
-    return [] if pair.verdict is None else [pair.verdict.words]
+def _methods_text(compared: Mapping[str, Comparison], seed: Any = None) -> str:
+    first = next(iter(compared.values()))
+    write = resolve("truerank.significance.methods_text:methods_text")
+    return str(write(compared, first._topics, first.seed if seed is None else seed))
