@@ -1,6 +1,6 @@
-"""Names of parameters, objectives and callbacks in XGBoost, LightGBM and CatBoost, and what they are here: data only.
+"""Tables of names in XGBoost, LightGBM and CatBoost, and of their counterparts here: data only.
 
-`docs/howto/coming-from.md` has a table of them. `other_names` and `fit_arguments` read these tables.
+`docs/howto/coming-from.md` shows these names. `other_names` and `fit_arguments` read these tables.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ WARNED = by_name(
         "name the columns of categories, such as categorical=['brand']": "enable_categorical one_hot_max_size",
         "missing values go to the side of each question that fits better": "nan_mode",
         "questions are chosen without noise; subsample and feature_fraction draw at random": "random_strength",
-        "patience keeps the best round, whichever it is": "best_model_min_trees od_pval",
+        "patience keeps the best round": "best_model_min_trees od_pval",
         "a leaf value is one Newton step": (
             "leaf_estimation_iterations leaf_estimation_method leaf_estimation_backtracking"
         ),
@@ -186,7 +186,7 @@ INSTEAD_IN_FIT = by_name(
         "trees can continue a model (ObliviousBoosting); rankers with warm_start begin at their last fit": (
             "init_model xgb_model"
         ),
-        "it does not weigh single rows; weigh queries with query_weight": "sample_weight",
+        "this ranker does not weigh single rows; weigh queries with query_weight": "sample_weight",
         "scores to start from are not supported; add them as a feature": (
             "init_score base_margin base_margin_eval_set eval_init_score baseline"
         ),

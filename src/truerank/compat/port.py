@@ -81,11 +81,11 @@ class Dataset:
 
     @property
     def as_set(self) -> tuple[Any, Any, Any]:
-        """The rows, grades and queries as a validation set of `fit`."""
+        """Rows, grades and queries as a validation set of `fit`."""
         return self.data, self.label, self.qid if self.group is None else queries_of_sizes(self.group, "group", 0)
 
     def fit_arguments(self) -> dict[str, Any]:
-        """Return the arguments of `fit` that these rows are."""
+        """Return the rows as arguments of `fit`."""
         found = dict(zip(("X", "y", "qid"), self.as_set)) | self.weights
         return found | ({} if self.categorical in (None, "auto") else {"cat_features": self.categorical})
 
@@ -128,14 +128,14 @@ def train(
 
 
 class EarlyStopping:
-    """Stop after so many rounds without a gain."""
+    """Stop after a number of rounds without improvement."""
 
     def __init__(self, stopping_rounds: int | None = None, *_: Any, rounds: int | None = None, **__: Any) -> None:
         self.stopping_rounds = rounds if stopping_rounds is None else stopping_rounds
 
 
 class EvaluationMonitor:
-    """Print a line every so many rounds."""
+    """Print a line after each `period` rounds."""
 
     def __init__(self, period: int = 1, *_: Any, **__: Any) -> None:
         self.period = period

@@ -36,7 +36,7 @@ class UnitDeviation(StandardScaler):
     model_attributes: ClassVar[dict[str, str]] = {**COLUMNS, "mean_ scale_ var_": "float[p]??"}
 
     def fit(self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Any:
-        """Like `StandardScaler.fit`."""
+        """Learn mean and deviation of each column, as `StandardScaler.fit` does."""
         if sparse.issparse(X) or np.asarray(X).dtype.kind not in "fiu":
             return super().fit(X, y, sample_weight)
         values = np.asarray(X)
@@ -52,7 +52,7 @@ class UnitDeviation(StandardScaler):
         return self
 
     def transform(self, X: MatrixLike, copy: bool | None = None) -> Any:
-        """Like `StandardScaler.transform`."""
+        """Scale the columns of X, as `StandardScaler.transform` does."""
         check_is_fitted(self)
         scale, mean = self.scale_, self.mean_
         if sparse.issparse(X) or scale is None or (scale.max() <= _MOST and scale.min() >= 1 / _MOST):

@@ -2,7 +2,7 @@
 
 * min-max: (s - min)/(max - min). OpenSearch has 0.001 instead of 0, and 1 if all scores of a list are equal;
   Elasticsearch then keeps the scores, and Weaviate and Vespa have 0.
-* l2: s / sqrt(Σ s²). If all scores are 0 (Elasticsearch: if the norm is below 1e-6), they stay.
+* l2: s / sqrt(Σ s²). Scores stay if all are 0 (Elasticsearch: if the norm is below 1e-6).
 * z-score (OpenSearch): (s - mean)/deviation with n - 1 in the deviation, 0.001 where this is not above 0, and the
   largest score of the list where s is the mean.
 * rrf: 1/(k + rank); OpenSearch rounds it to ten digits.

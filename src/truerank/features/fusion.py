@@ -40,7 +40,9 @@ def weighted_sum(pool: RunPool, feature: RunFeature, weights: ArrayLike | None =
     own = pool.checked_weights(None if weights is None else np.asarray(weights, dtype=np.float64))
     absent = feature.absent(pool)  # (m r,)
     if not np.isfinite(absent).all():
-        raise InvalidInputError(f"{feature} cannot be added up; choose a feature with one number for each run")
+        raise InvalidInputError(
+            f"{feature} cannot be added over the runs; choose a feature with one number for each run"
+        )
     each = (feature.values(pool) - pool.spread(absent)) * own[pool.run_of_entry]
     everywhere = (absent.reshape(pool.n_queries, pool.n_runs) * own).sum(axis=1)
     return pool.add_up(each) + everywhere[pool.query_of_row]
@@ -52,7 +54,8 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     Parameters
     ----------
     runs : mapping of name to run, sequence of runs, or RunPool
-        A run is a `Run`, a path, or `{topic: {document: score}}`. Topics that one run lacks are fused from the others.
+        A run is a `Run`, a path, or `{topic: {document: score}}`. Topics that a run lacks are fused from the other
+        runs.
     method : str, default "rrf"
         A name of `METHODS` or, with weights, of `WEIGHTED_METHODS`; the formulas are in `rules`. A feature of
         runs, such as "engine-scores(engine=elasticsearch, technique=l2)", is added up over the runs.

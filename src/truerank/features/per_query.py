@@ -38,7 +38,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X: MatrixLike, y: ArrayLike | None = None, *, qid: ArrayLike | None = None) -> np.ndarray:
-        """`fit` and `transform` in one."""
+        """Fit to X, and return `transform(X)`."""
         return self.fit(X).transform(X, qid=qid)
 
     def transform(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> np.ndarray:
@@ -53,7 +53,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class PercentileInQuery(_InQuery):
-    """Share of the query's other values that are lower, ties by half: 0 for the lowest, 1 for the highest.
+    """Share of the query's other values that are lower; a tie counts half. The lowest value gets 0, the highest 1.
 
     The feature map of SVM-acc3 before binning. A single value in a query becomes 0.
 

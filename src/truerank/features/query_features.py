@@ -1,4 +1,4 @@
-"""Features of queries that a fusion knows before relevance: score gaps, agreement of lists, and the caller's own.
+"""Features of queries that need no judgements: score gaps, agreement of lists, and features of the caller.
 
 Of each run: `length` (log of the number of documents), `gap-1`, `gap-5` and `gap-10` (share of the list's range of
 scores between the first document and the one 1, 5 or 10 ranks below) and `spread` (deviation of the scores in the first
@@ -66,7 +66,7 @@ def own_features(given: Mapping[Any, Mapping[str, float]], queries: Sequence[str
     lacking = next((query for query in queries if query not in known or set(names) - {*map(str, known[query])}), None)
     if lacking is not None:
         raise InvalidInputError(
-            f"query_features lacks numbers of query {lacking!r}: each query requires {', '.join(names[:6])}",
+            f"query_features has no numbers for query {lacking!r}; each query requires {', '.join(names[:6])}",
             argument="query_features",
         )
     values = np.array([[float(known[query][name]) for name in names] for query in queries]).reshape(-1, len(names))

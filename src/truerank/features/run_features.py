@@ -51,7 +51,7 @@ class RunFeature:
 
 
 def digits(value: float | str) -> str:
-    """Return the shortest text that represents the number, and words as they are."""
+    """Return the shortest text that represents a number; text is returned unchanged."""
     if isinstance(value, str):
         return value
     return repr(getattr(value, "item", lambda: value)()).removesuffix(".0")  # NumPy scalars print their type
@@ -73,7 +73,7 @@ class MinMax(RunFeature):
 
 @dataclass(frozen=True)
 class Score(RunFeature):
-    """The run's score; 0 if not retrieved. Scores must be comparable between topics."""
+    """The score of the run, or 0 if not retrieved. Scores must be comparable between topics."""
 
     NAME: ClassVar[str] = "score"
 
@@ -144,7 +144,7 @@ class Presence(RunFeature):
 
 @dataclass(frozen=True)
 class Gap(RunFeature):
-    """Min-max score minus that of the next document, 0 for the last document; 0 if not retrieved."""
+    """Min-max score minus the next document's min-max score; 0 for the last document, and if not retrieved."""
 
     NAME: ClassVar[str] = "gap"
 
@@ -205,7 +205,7 @@ class EngineScores(RunFeature):
         check_choice(self.technique, f"engine-scores: technique of {self.engine}", TECHNIQUES[self.engine])
         check_number(self.k, "engine-scores: k", minimum=1.0)
         if self.engine != "vespa" and self.k != int(self.k):
-            raise InvalidInputError(f"{self.engine} has whole numbers as k, got {self.k}", argument="k")
+            raise InvalidInputError(f"{self.engine} requires a whole number as k, got {self.k}", argument="k")
 
     def values(self, pool: RunPool) -> np.ndarray:
         return engine_values(pool, self.engine, self.technique, self.k).astype(np.float64)

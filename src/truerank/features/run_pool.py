@@ -113,7 +113,7 @@ class RunPool(RowsByQuery):
             self.judge(judged)
 
     def judge(self, qrels: Qrels) -> None:
-        """Use the grades of `qrels` without changing the topics."""
+        """Set the grades of the documents to those of `qrels`; the topics do not change."""
         found = judge_lists(qrels, self.query_ids, self.doc_ids, self.offsets)
         assert found.judged is not None
         self.grades = np.where(found.judged, found.grades, np.nan)

@@ -108,7 +108,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         return matrix if self.output == "binned" else matrix.to_csr().astype(values.dtype)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
-        """Return the names of the binary features: "x0 is there", "x0 > 0.25"."""
+        """Return the names of the binary features, such as "x0 is there" and "x0 > 0.25"."""
         check_is_fitted(self)
         names = input_features if input_features is not None else getattr(self, "feature_names_in_", None)
         names = [f"x{k}" for k in range(self.n_features_in_)] if names is None else names

@@ -110,7 +110,7 @@ def vector_features(data: RankingData, encoders: Mapping[str, tuple[Any, Any]]) 
 
     data = rows_of(data)
     if data.doc_ids is None:
-        raise InvalidInputError("vectors belong to documents, and the rows have no doc_ids", argument="data")
+        raise InvalidInputError("the rows have no doc_ids, which find the vectors of documents", argument="data")
     blocks, names = [data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)], list(names_of(data))
     for name, (documents, queries) in encoders.items():
         held, asked = _pair(read_vectors(documents), read_vectors(queries))
@@ -143,7 +143,7 @@ def _float64(vectors: Vectors, rows: Any) -> np.ndarray:
 
 
 def _unit(vectors: np.ndarray, similarity: str) -> np.ndarray:
-    """Return vectors of length 1 for the cosine; zeros stay. Squares of very large or small numbers would not be."""
+    """Return vectors of length 1 for the cosine; zeros stay. Lengths are exact for very large and small numbers."""
     if similarity != "cosine":
         return vectors
     largest = np.abs(vectors).max(axis=-1, keepdims=True)
@@ -152,7 +152,7 @@ def _unit(vectors: np.ndarray, similarity: str) -> np.ndarray:
 
 
 def _nearest(held: Vectors, queries: np.ndarray, k: int, similarity: str) -> list[np.ndarray]:
-    """Return at least the k best rows of each query (m, p), if there are as many, in order of rows."""
+    """Return at least the k best rows for each query (m, p), or all rows if there are fewer, in order of rows."""
     m, columns = len(queries), np.ascontiguousarray(queries.T, dtype=np.float32)
     least = np.full(m, -np.inf, dtype=np.float32)  # the k-th best score so far; later rows must exceed it
     kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -181,7 +181,7 @@ def _nearest(held: Vectors, queries: np.ndarray, k: int, similarity: str) -> lis
 
 
 def _cut(kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]], m: int, k: int) -> tuple[Any, np.ndarray]:
-    """Return the k best rows of each query, by query and falling score, and the k-th score of each (m,)."""
+    """Return the k best rows of each query by descending score, and the k-th score of each query (m,)."""
     query, rows, scores = map(np.concatenate, zip(*kept))
     order = np.lexsort((rows, -scores, query))
     query, rows, scores = query[order], rows[order], scores[order]
@@ -204,13 +204,15 @@ def _scored(
 
 
 def _similarities(data: RankingData, held: Vectors, asked: Vectors) -> tuple[np.ndarray, np.ndarray]:
-    """Return the inner product and the cosine of each row (n,); the lowest of its query where a vector is missing."""
+    """Return inner product and cosine of each row (n,); a row without a vector gets the lowest values of its query."""
     place, query_place = held.places(), asked.places()
     texts = list(map(str, data.doc_ids.tolist()))  # type: ignore[union-attr]
     inner, cosine = np.zeros(data.n_rows), np.zeros(data.n_rows)
     for query, (start, stop) in zip(map(str, data.query_ids.tolist()), zip(data.offsets, data.offsets[1:])):
         if query not in query_place:
-            raise InvalidInputError(f"{asked.name}: query {query!r} has no vector; expected one of each", code="query")
+            raise InvalidInputError(
+                f"{asked.name}: query {query!r} has no vector; expected a vector for each query", code="query"
+            )
         rows = np.array([place.get(name, -1) for name in texts[start:stop]])
         there = rows >= 0
         vectors = _float64(held, rows[there])

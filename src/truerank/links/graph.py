@@ -110,13 +110,15 @@ def read_links(source: object) -> LinkGraph:
             first += len(lines) - 1
         name = stream.name
     if not numbers:
-        raise DataFileError("the file holds no links; expected lines 'source target'", name, code="no-rows")
+        raise DataFileError(
+            "the file has no links; expected a line 'source target' for each link", name, code="no-rows"
+        )
     pairs = np.array(ends).reshape(-1, 2)
     return LinkGraph(pairs[:, 0], pairs[:, 1], len(numbers), [word.decode("utf-8") for word in numbers])
 
 
 def site_parents(urls: Sequence[str]) -> np.ndarray:
-    """Parent of each page in its site's tree, int64 (n,): the nearest page up the path; -1 for roots.
+    """Return the parent of each page in its site's tree, int64 (n,): the nearest page up the path; -1 for roots.
 
     The parent of `host/a/b.html` is `host/a/` (or `host/a`, or `host/a/index.html`), else `host/`. A query string is a
     step.
@@ -137,11 +139,13 @@ def site_parents(urls: Sequence[str]) -> np.ndarray:
 
 
 def steps_of(url: str) -> tuple[str, ...]:
-    """Host of a URL in lower case, with or without a scheme, and the steps of its path."""
+    """Return the host of a URL in lower case, with or without a scheme, and the steps of its path."""
     try:
         parts = urlsplit(url if _ABSOLUTE.match(url) else f"//{url}")
     except ValueError as error:
-        raise InvalidInputError(f"the URL {url!r} is invalid: {error}. Correct it, or leave out the page") from error
+        raise InvalidInputError(
+            f"the URL {url!r} is invalid: {error}. Correct the URL, or leave out the page"
+        ) from error
     steps = [step for step in parts.path.split("/") if step]
     if steps and steps[-1].lower() in ("index.html", "index.htm", "index.php", "default.htm", "default.asp"):
         steps.pop()
@@ -149,7 +153,7 @@ def steps_of(url: str) -> tuple[str, ...]:
 
 
 def pagerank(graph: LinkGraph, *, damping: float = 0.85, tol: float = 1e-10, max_iter: int = 1000) -> np.ndarray:
-    """PageRank (Page, Brin, Motwani, Winograd 1998), float64 (n,) with the sum 1.
+    """Return PageRank (Page, Brin, Motwani, Winograd 1998), float64 (n,) with the sum 1.
 
         x_v = (1 - damping)/n + damping (Σ_{u → v} x_u/out_u + Σ_{u without links} x_u/n)
 
@@ -162,7 +166,7 @@ def pagerank(graph: LinkGraph, *, damping: float = 0.85, tol: float = 1e-10, max
     damping : float in [0, 1), default 0.85
     tol : float > 0, default 1e-10
     max_iter : int, default 1000
-        A warning reports when this ends the iteration.
+        Most rounds; a warning is issued if they do not suffice.
 
     Examples
     --------
@@ -181,7 +185,7 @@ def hostrank(
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> np.ndarray:
-    """HostRank (after Xue et al. 2005): the PageRank of hosts, divided among pages; float64 (n,), sum 1.
+    """Return HostRank (after Xue et al. 2005): the PageRank of hosts, divided among pages; float64 (n,), sum 1.
 
     A link from one host to another has as weight the number of links between their pages. Links within a host are
     ignored. A page gets a share of its host's rank in proportion to `decay^depth · (1 + links to the page from other
@@ -191,7 +195,7 @@ def hostrank(
     ----------
     graph : LinkGraph
     urls : sequence of str (n,)
-        They give the host and the depth of each page.
+        URL of each node, which gives the host and the depth of the page.
     decay : float in (0, 1], default 0.6
     damping, tol, max_iter
         See `pagerank`.
@@ -222,7 +226,7 @@ def hostrank(
 
 
 def _power(into: Any, out_weight: np.ndarray, damping: float, tol: float, max_iter: int) -> np.ndarray:
-    """The fixed point for a weighted graph: `into[v, u]` the weight of u → v, `out_weight` its column sums."""
+    """Return PageRank of a weighted graph: `into[v, u]` is the weight of u → v, `out_weight` has the column sums."""
     check_number(damping, "damping", minimum=0.0, maximum=1.0, open_maximum=True)
     check_number(tol, "tol", minimum=0.0, open_minimum=True)
     check_positive_int(max_iter, "max_iter")

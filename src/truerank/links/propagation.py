@@ -41,7 +41,7 @@ _ROUNDS, _SMALL = 200, 1e-12
 
 
 def propagate(values: ArrayLike, way: str, *, links: Any = None, parents: Any = None, alpha: float = 0.8) -> np.ndarray:
-    """Propagate the values S; returns h of every page, float64 (n,).
+    """Propagate the values S, and return h of every page, float64 (n,).
 
     `values` (n,) are >= 0, `alpha` is in [0, 1]. A way of `ALONG_LINKS` requires the CSR matrix `links` (n, n), with
     `links[v, u]` = 1 if u links to v. A way of `ALONG_TREE` requires `parents` (n,), the result of `site_parents`.
@@ -116,9 +116,11 @@ def propagated_run(
 
 
 def graph_of_index(graph: LinkGraph, index: Index) -> LinkGraph:
-    """The links between documents of an index, with its numbers; other nodes are left out."""
+    """Return the links between documents of an index, by the index's numbers; other nodes are left out."""
     if graph.names is None:
-        raise InvalidInputError("the graph has no names, which connect it with the index. Read it with read_links")
+        raise InvalidInputError(
+            "the graph has no names, which identify documents of the index. Read the graph with read_links"
+        )
     number = np.array([index.document_number(name) for name in graph.names], dtype=np.int64)
     edges = graph.into.tocoo()
     targets, sources = number[edges.row], number[edges.col]
@@ -127,7 +129,7 @@ def graph_of_index(graph: LinkGraph, index: Index) -> LinkGraph:
 
 
 def _of_links(S: np.ndarray, into: sparse.csr_matrix, way: str) -> sparse.csr_matrix:
-    """The matrix of the sums over linked pages."""
+    """Return the matrix of the sums over linked pages."""
     if way == "uniform-out-link":
         matrix = into.T.tocsr()
         return sparse.diags(1.0 / np.maximum(np.diff(matrix.indptr), 1)) @ matrix
@@ -147,14 +149,14 @@ def _of_children(S: np.ndarray, parents: np.ndarray, way: str) -> sparse.csr_mat
 
 
 def _parents_among(parents: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Parents as places in `documents`; -1 if the parent is not in it."""
+    """Return parents as positions in `documents`; -1 if `documents` lacks the parent."""
     place = np.full(len(parents) + 1, -1, dtype=np.int64)
     place[documents] = np.arange(len(documents))
     return place[parents[documents]]
 
 
 def _term_level(index: Index, weights: Mapping[int, float], documents: np.ndarray, analyser: str, spread: Any) -> Any:
-    """BM25 (k1 = 1.2, b = 0.75, k3 = 7) of propagated counts, with lengths and document frequencies of the index."""
+    """Return BM25 (k1 = 1.2, b = 0.75, k3 = 7) of propagated counts, with lengths and frequencies of the index."""
     postings, n = index.postings(analyser), index.n_documents
     norms = 1.2 * (0.25 + 0.75 * postings.lengths[documents] / (postings.n_tokens / n))
     values = np.zeros(len(documents))
