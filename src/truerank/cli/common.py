@@ -22,6 +22,7 @@ from truerank.core.errors import DataFileError as DataFileError
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.errors import ModelFileError, Wording
 from truerank.core.files import read_text
+from truerank.core.names import resolve
 from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
@@ -92,10 +93,16 @@ def cluster_of(address: str | None) -> Iterator[Any]:
             cluster.close()
 
 
-def is_named(args: options.Reading) -> bool:
-    """Return whether an option names a column of the data."""
-    of_tables = args.query_column, args.grade_column, args.document_column
-    return any((*of_tables, args.features, args.exclude, args.categorical, args.position))
+def holds_judgements(args: options.Reading, path: str) -> bool:
+    """Return whether a file holds judgements without features, with the columns that options name."""
+    if path == "-" or any((args.features, args.exclude, args.categorical, args.position)):
+        return False
+    found: bool = resolve("truerank.io.judgements.registry:holds_judgements")(path, **_named(args))
+    return found
+
+
+def _named(args: options.Ratings) -> dict[str, str | None]:
+    return {"query": args.query_column, "grade": args.grade_column, "document": args.document_column}
 
 
 DATA_FILES = ("train", "valid", "data", "judged", "held_out", "certify", "distil")
@@ -125,6 +132,8 @@ def _check_kind(args: options.Reading, path: str, table: bool) -> None:
         return
     idle, what = (_OF_LETOR, "LETOR text"), "a table"
     if not table:
+        if any(_named(args).values()) and holds_judgements(args, path):
+            return
         idle, what = (OF_TABLES, "tables"), "JSON" if ".json" in path else "LETOR text"
     refuse_idle(args, idle[0], f"is for {idle[1]}, and {path} is {what}")
 
@@ -178,7 +187,7 @@ def place_of(path: str, args: options.Reading, *, table: bool | None = None, **o
     _check_kind(args, path, bool(table_kind(path)) if table is None else table)
     names = "features", "exclude", "missing", "sparse", "n_features", "max_line"
     settings = {name: getattr(args, name) for name in names} | {"categories": args.categorical}
-    settings |= {"query": args.query_column, "grade": args.grade_column, "document": args.document_column}
+    settings |= _named(args)
     settings |= {"grades": " ".join(args.grades or ()) or None, "also": (args.position,) if args.position else ()}
     settings |= {"unless_known": "error", "ratings": partial(read_ratings, args), "of_caller": True}
     return RowsAt(path, **(settings | own))
@@ -251,9 +260,8 @@ def with_remarks(args: options.Ratings, path: str, qrels: Qrels) -> Qrels:
 
 def read_ratings(args: options.Ratings, path: str, fold: bool = False) -> Any:
     """The judgements of a file with `--grades` and `--aggregate`; prints how well several judges agree."""
-    columns = {"query": args.query_column, "document": args.document_column, "grade": args.grade_column}
     grades = " ".join(args.grades) if args.grades else None
-    ratings = truerank.read_ratings(path, grades=grades, fold_queries=fold, **columns)
+    ratings = truerank.read_ratings(path, grades=grades, fold_queries=fold, **_named(args))
     if args.aggregate is None:
         return ratings
     one = ratings.aggregated(args.aggregate)

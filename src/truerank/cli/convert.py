@@ -83,13 +83,12 @@ def run(args: Arguments) -> int:
 
 def _judgements(args: Arguments) -> int | None:
     """Convert judgements that have no features; None if IN has features."""
-    from truerank.io.judgements.registry import holds_judgements
     from truerank.io.judgements.tables import joined, kind_of, write_rows
 
     only = args.join or args.aggregate or args.fold_queries or args.to not in (None, *ROWS)
-    if not only and (args.groups or args.to not in (None, "table", "qrels") or common.is_named(args)):
+    if not only and (args.groups or args.to not in (None, "table", "qrels")):
         return None
-    if not only and not holds_judgements(args.input):
+    if not only and not common.holds_judgements(args, args.input):
         return None
     ratings = common.read_ratings(args, args.input, fold=args.fold_queries)
     if args.join:

@@ -78,6 +78,18 @@ class OptionWording(Wording):
         values = [] if value is True else value if isinstance(value, list | tuple) else [value]
         return " ".join([option, *(self.value(option) if one is ... else shlex.quote(str(one)) for one in values)])
 
+    def conversion(self, path: str, arguments: dict[str, Any]) -> str:
+        """Return the command that converts judgements, whose options the command that failed may lack.
+
+        >>> OptionWording({}).conversion("jobs.csv", {"query": "job", "document": "cv"})
+        'type: truerank convert jobs.csv judgements.csv --to ratings --query-column job --document-column cv'
+        """
+        words = ["truerank", "convert", path, "judgements.csv", "--to", "ratings"]
+        for name, value in arguments.items():
+            option = f"--{OPTION_NAMES.get(name, name)}"
+            words += [f"{option}={value}"] if value.startswith("-") else [option, value]
+        return f"type: {shlex.join(words)}"
+
 
 OPTION_NAMES = {
     "query": "query-column", "grade": "grade-column", "document": "document-column", "categories": "categorical",

@@ -23,6 +23,10 @@ class Wording:
         """Return an argument as the user writes it; None if this front end does not have it."""
         return f"{name}={_literal(value)}"
 
+    def conversion(self, path: str, arguments: "dict[str, Any]") -> str | None:
+        """Return what reads a file of judgements with these arguments of `read_ratings`; None for the arguments."""
+        return None
+
 
 PYTHON = Wording()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from truerank.core.errors import DataFileError
 from truerank.io.letor.grammar import NUMBER
 
 TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
@@ -38,13 +37,13 @@ def is_trec(head: bytes, columns: int) -> bool:
     )
 
 
-def check_order(head: bytes, name: str) -> None:
-    """Reject TREC qrels whose first rows have a document in the second column and a grade in the third."""
+def is_other_order(head: bytes) -> bool:
+    """Return whether four columns hold documents in the second and grades in the third, and so are no TREC qrels.
+
+    >>> is_other_order(b"".join(b"1 d%d %d 0\\n" % (k, k % 3) for k in range(20))), is_other_order(b"1 0 d1 2\\n")
+    (True, False)
+    """
     rows = [words for line in head.split(b"\n", 200)[:200] if len(words := line.split()) == 4]
     second, third = {row[1] for row in rows}, {row[2] for row in rows}
-    if len(rows) >= 10 and len(second) > 5 + len(third) and all(re.fullmatch(rb"-?\d", one) for one in third):
-        raise DataFileError(
-            "the second column has documents and the third grades, as in 'topic docno grade iteration' of ir_datasets. "
-            "TREC qrels have the columns 'topic iteration docno grade'",
-            name,
-        )
+    grades = all(re.fullmatch(rb"-?\d{1,3}", one) for one in third)
+    return len(rows) >= 10 and len(second) > 5 + len(third) and grades

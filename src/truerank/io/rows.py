@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, cast
 
 from truerank.core.errors import PYTHON, InvalidInputError, Message, Remedy, TruerankError
@@ -122,11 +122,12 @@ class RowsAt:
             return read(self.place, read=lambda one: replace(self, place=one).read(known, graded=graded))
         columns, missing = self.columns(known), self.missing_values(known)
         roles = {name: known.reading[name] for name in ("query", "grade", "document") if name in known.reading}
-        plain = not (self.sizes or roles or self.query or self.grade or self.document or self.also)
+        plain = not (self.sizes or roles or self.also)
         plain = plain and not (columns.features or columns.exclude or self.categories)
         plain = plain and (known.is_model or not columns.names) and self.kind != "frame" and self.place != "-"
-        if plain and resolve("truerank.io.judgements.registry:holds_judgements")(self.place):
-            ratings = self.ratings or resolve("truerank.io.judgements.registry:read_ratings")
+        named = {"query": self.query, "grade": self.grade, "document": self.document}
+        if plain and resolve("truerank.io.judgements.registry:holds_judgements")(self.place, **named):
+            ratings = self.ratings or partial(resolve("truerank.io.judgements.registry:read_ratings"), **named)
             return ratings(os.fspath(self.place)).rows()
         if self.kind == "text":
             source = resolve("truerank.io.group_sizes:with_sizes")(os.fspath(self.place), self.sizes)

@@ -20,7 +20,7 @@ from truerank.core.printing import printable
 from truerank.data.grouping import RowsByQuery, group_rows, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
-from truerank.io.first_bytes import check_order, is_trec
+from truerank.io.first_bytes import is_other_order, is_trec
 from truerank.io.letor.grammar import NUMBER, check_bytes, check_line_ends, is_word
 from truerank.io.lists import as_lists, from_dict, is_ranked, once
 from truerank.io.run_ranks import are_places, contradicts_ranks
@@ -207,9 +207,8 @@ def read_qrels(source: object, *, grades: object = None, aggregate: str | None =
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
         return _other_qrels(source, grades, aggregate)
     with source if isinstance(source, Source) else Source(source) as stream:
-        if not is_trec(stream.peek(), 4):
+        if not is_trec(stream.peek(), 4) or is_other_order(stream.peek()):
             return _other_qrels(stream, None, None)
-        check_order(stream.peek(), stream.name)
         names, offsets, doc_ids, values, *_ = _read(stream, 4, 3, "a grade", "topic iteration docno grade")
         topics, texts = topic_texts(names, stream.name)
     return Qrels(topics, offsets, doc_ids, values, texts)

@@ -51,8 +51,6 @@ READ = {
         "qid\tdoc_id\tgrade\tsource\nz1\ta.pdf\t3\tdataset\nz1\tb.pdf\t2\tdataset\n", {"z1": {"a.pdf": 3, "b.pdf": 2}},
     ),
     "annotations": ("qid,pid,annotation\n1,197,0\n1,236,1\n", {"1": {"197": 0, "236": 1}}),
-    "three columns without names": ("1\t17\t2\n1\t4\t1\n2\t17\t1\n2\t5\t1\n\n", {
-        "1": {"17": 2, "4": 1}, "2": {"17": 1, "5": 1}}),
 }  # fmt: skip
 
 
@@ -72,7 +70,6 @@ def test_judgements_of_projects_are_read(tmp_path, name):
     [
         ("query,better_choice,worse_choice\nuser research,a,b\n", "pairwise labels"),
         ('HITId,WorkerId,Input.query,Input.docA,Input.docB,Answer.radio\n1,1,"6","4","6","b"\n', "pairwise labels"),
-        ("query_id,query,video,segment,relevance\na,where?,17Min,64,3\na,where?,30Min,54,0\n", "queries without doc"),
     ],
 )
 def test_what_is_no_judgement_of_a_document_is_refused(tmp_path, text, found):
@@ -100,7 +97,6 @@ def test_grades_of_documents_without_any_name_are_refused(tmp_path):
     ("text", "proposal"),
     [
         ("query,doc_id,doc_url,language,relevant,annotator\ntea,0a,x.org,en,yes,mo\ntea,9c,x.org,bn,no,mo\n", "yes no"),
-        ("chess\t32\tGood\nchess\t55\tBad\nred boat\t12\tBad\t", "Good Bad"),
     ],
 )
 def test_commands_ask_for_the_numbers_of_words_and_for_no_columns(tmp_path, capsys, text, proposal):

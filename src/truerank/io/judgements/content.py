@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 from truerank.core.errors import DataFileError
 from truerank.io.delimited import dialect
 from truerank.io.first_bytes import LZ4, TABLES, is_yaml
-from truerank.io.judgements.roles import is_usual, listed_alone, lists_documents, plain, roles_of
+from truerank.io.judgements.roles import listed_alone, lists_documents, plain, roles_of
 from truerank.io.letor.grammar import NUMBER, check_bytes
 from truerank.io.streams import Source
 
 _KINDS = ("grade", "score")
 _GRADES = re.compile(r"(relevance|rating|grade|label|judge?ment|variance)$")
-_BARE = ("query", "doc_id", "grade")
 _BULK = {"index", "create", "update", "delete"}
 
 
@@ -288,8 +287,6 @@ def _of_delimited(text: str, data: bytes, name: str) -> Content:
         raise wrong
     while len(rows) > 2 and _filled(rows[0][1]) < 2 <= _filled(rows[1][1]):  # a title above the names
         del rows[0]
-    if delimiter == "\t" and _is_bare(rows):
-        rows = [(None, list(_BARE)), *rows]
     header = [cell.strip() for cell in rows[0][1]]
     for number, row in rows[1:]:
         if len(row) > len(header) and any(map(str.strip, row[len(header) :])):
@@ -297,19 +294,6 @@ def _of_delimited(text: str, data: bytes, name: str) -> Content:
     if rows[0][1] != header or any(row[1:2] and row[1][:1] == " " for _, row in rows[1:3]):
         rows = [(number, [cell.strip() for cell in row]) for number, row in rows]
     return _with_lists(Content(name, "table", text, [], header, rows[1:], delimiter, decimal))
-
-
-def _is_bare(rows: list[tuple[int | None, list[Any]]]) -> bool:
-    """Return whether rows without names are a query, a document and its grade.
-
-    Grades are words of the usual scales, or small numbers that repeat within a query, as ranks do not.
-    """
-    if len(rows[0][1]) != len(_BARE) or roles_of(rows[0][1], like=True):
-        return False
-    last = [(row[0], row[2].strip() if row[2:] else "") for _, row in rows]
-    if all(re.fullmatch("[0-9]|10", cell) for _, cell in last):
-        return len(set(last)) < len(last)
-    return all(is_usual(cell) for _, cell in last)
 
 
 def _filled(row: list[str]) -> int:

@@ -9,12 +9,12 @@ from truerank.io.judgements.roles import few, plain, roles_of
 
 _CLICKS = "Read it with `truerank clicks`; clicks are not judgements"
 _RUN = "Name it as a run; judgements have a grade for each document"
+PAIRWISE = "pairwise labels", "The file compares two documents, but judgements have a grade for each document"
 _COMMENTS = r"\A(?:\s*#.*\n|\s*\n)*[ \t]*"
 _LOOKS = (
     ("json", r'"(action_name|event_attributes|query_response_hit_ids)"', "UBI events or queries", _CLICKS),
     ("json", r'"impression"[\s\S]*"clicked"', "a click log", _CLICKS),
-    ("table", r"doc(id|ument)?(a|1) .*doc(id|ument)?(b|2)\b|better.* worse|chosen.* rejected", "pairwise labels",
-     "The file compares two documents, but judgements have a grade for each document"),
+    ("table", r"doc(id|ument)?(a|1) .*doc(id|ument)?(b|2)\b|better.* worse|chosen.* rejected", *PAIRWISE),
     ("table", r"impression.* clicked|clicked.* impression|actionname", "a click log", _CLICKS),
     ("json", r'"eventType"\s*:\s*"(click|conversion|view)"', "events of a search service", "Clicks are not judgements"),
     ("json", r'"querySetQueries"', "a query set without judgements", "Name the judgement list"),

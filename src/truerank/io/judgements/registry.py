@@ -15,11 +15,13 @@ from truerank.core.types import PathLike
 from truerank.data.remarks import Remark, RemarkWarning
 from truerank.io.first_bytes import TABLES, is_yaml
 from truerank.io.judgements.content import Content, of_text, read_content
+from truerank.io.judgements.flat import ALL, as_table, named
 from truerank.io.judgements.formats import Format
-from truerank.io.judgements.others import looks_like
+from truerank.io.judgements.others import PAIRWISE, looks_like
 from truerank.io.judgements.places import PLACES
+from truerank.io.judgements.proposals import is_pairwise, proposal
 from truerank.io.judgements.ratings import Ratings, graded, is_unrated, read_grade, read_scale
-from truerank.io.judgements.roles import few, has, lists_together, roles_of
+from truerank.io.judgements.roles import has, lists_together, role_like, roles_of
 from truerank.io.judgements.sets import beir_file
 from truerank.io.judgements.tables import content_of_frame, is_about, lacking, roles_in
 from truerank.io.streams import Source
@@ -32,6 +34,8 @@ FORMATS: Table[Format] = Table(
 )
 """The formats by name, in the order of detection; formats of other packages come last."""
 Scale = str | Mapping[str, float | None]
+_LOOSE = ("a run (", "other", "a table", "documents", "queries", "ids", "triples", "candidates", "judgements")
+"""Names of what a file may look like, which evidence in its cells outweighs."""
 
 
 def read_ratings(
@@ -58,7 +62,9 @@ def read_ratings(
     format : str, optional
         Name of the format.
     query, document, grade : str, optional
-        Columns of a table with unusual names.
+        Columns whose names are not usual: of a table, keys of JSON (with points for inner objects), or numbers from 1
+        where columns have no names. `grade` may name a column for each judge, with commas between them. If there are
+        no grades, `grades="all=1"` gives one to each row.
     fold_queries : bool, default=False
         Whether to join queries whose texts differ only in case, blanks or the form of letters. By default, such queries
         cause a warning.
@@ -79,41 +85,52 @@ def read_ratings(
     {'red shoes': {'d1': 3, 'd2': 0}}
     """
     scale = read_scale(grades) if isinstance(grades, str) else grades
-    named = {name: role for name, role in ((query, "qid"), (document, "docid"), (grade, "rating")) if name is not None}
+    given = {"query": query, "document": document, "grade": grade}
+    names = {role: name for role, name in given.items() if name is not None}
     if isinstance(source, Ratings):
         return source
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
         source = beir_file(Path(source))
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):
         try:
-            return ratings_of(
-                content_of_frame(source, column_labels(source, "the table")), scale, format or "ratings", fold_queries
-            )
+            frame = content_of_frame(source, column_labels(source, "the table"))
+            return ratings_of(frame, scale, format or "ratings", fold_queries, names)
         except DataFileError as error:
             raise InvalidInputError(error) from error
     if isinstance(source, Source):
-        return ratings_of(read_content(source), scale, format, fold_queries)
+        return ratings_of(read_content(source), scale, format, fold_queries, names)
     with Source(source) as stream:
         content = read_content(stream)
-    if absent := [name for name in named if name not in content.header]:
-        raise DataFileError(f"there is no column {absent[0]!r}; the columns are {few(content.header)}", content.name)
-    # A column that has the usual name already keeps its cells, and has no role.
-    header = [named.get(name, f"_{name}_" if named and name in named.values() else name) for name in content.header]
-    return ratings_of(content._replace(header=header), scale, format, fold_queries)
+    return ratings_of(content, scale, format, fold_queries, names)
 
 
 def ratings_of(
-    content: Content, grades: Mapping[str, float | None] | None = None, format: str | None = None, fold: bool = False
+    content: Content,
+    grades: Mapping[str, float | None] | None = None,
+    format: str | None = None,
+    fold: bool = False,
+    names: Mapping[str, str] | None = None,
 ) -> Ratings:
-    """Return the ratings of the content of a file; with `fold`, similar queries are joined."""
+    """Return the ratings of the content of a file; with `fold`, similar queries are joined.
+
+    `names` are columns by role.
+    """
     if format is not None and format not in FORMATS:
         raise InvalidInputError(unknown(FORMATS, format, "format"))
+    whole, ungraded = content, ALL in (grades or ())
+    if names or (ungraded and content.kind == "table" and lacking(content) == "grade"):
+        content = named(content, names or {}, ungraded=ungraded and "grade" not in (names or {}))
     found = FORMATS[format] if format is not None else recognised(content)
     if found is None:
-        refuse(content)
-    ratings = graded(found.rows(content), content, found.title, grades)
+        refuse(whole, names)
+    try:
+        ratings = graded(found.rows(content), content, found.title, grades)
+    except DataFileError as error:
+        if error.code == "lacks-id" and (own := proposal(whole)):
+            error.add(*own.remedies)
+        raise
     if not ratings.grades and not ratings.left_out:
-        refuse(content)
+        refuse(whole, names)
     if not ratings.grades:
         raise DataFileError(
             f"the file has no grades ({found.title}), because its documents are not judged yet", content.name
@@ -127,8 +144,8 @@ def ratings_of(
         return ratings.folded()
     if similar:
         shown = ", ".join(" = ".join(repr(ratings.text(query))[:60] for query in own) for own in similar[:4])
-        count, names = sum(map(len, similar)), [query for own in similar for query in own]
-        warn(RemarkWarning(Remark("similar-queries", shown, count, names, content.name)))
+        count, every = sum(map(len, similar)), [query for own in similar for query in own]
+        warn(RemarkWarning(Remark("similar-queries", shown, count, every, content.name)))
     return ratings
 
 
@@ -139,41 +156,49 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
         yield from (one for own in value.values() if isinstance(own, list) for one in own if isinstance(one, dict))
 
 
-def holds_judgements(path: PathLike) -> bool:
+def holds_judgements(path: PathLike, **columns: str | None) -> bool:
     """Return whether a file, by its first bytes or its columns, holds judgements but no features.
 
-    Tables of `qid` and `y`, tables with a number column without a role, and LETOR text may have features.
+    `columns` are names by role. Tables of `qid` and `y`, tables with a number column without a role, and LETOR text may
+    have features. A file whose cells look like judgements holds them, too, and is then rejected with a proposal.
     """
     if not os.path.isfile(path):  # a pipe can be read once
         return False
+    names = {role: name for role, name in columns.items() if name is not None}
     with Source(path) as source:
         head = source.peek()
         if head.lstrip()[:1] in (b"{", b"[", b"|", b"<") or is_yaml(head.decode("utf-8", "replace")):
             return True
-        if re.match(rb"(?:\s*#[^\n]*\n)*\s*[^#\s]\S*\s+qid:\S+\s+\d+:", head):  # features
+        if re.match(rb"(?:\s*#[^\n]*\n)*\s*[^#\s]\S*\s+(qid:\S+\s+)?\d+:", head):  # features
             return False
         try:
             lines = head[: head.rfind(b"\n") + 1] or head
             content = read_content(source) if head.startswith(tuple(TABLES)) else of_text(lines, source.name)
+            if names:
+                content = named(content, names)
         except TruerankError:
             return False
     if content.kind != "table":
-        return recognised(content) is not None
-    roles = roles_in(content)
-    own = roles.get("grade") == GRADE
+        return recognised(content) is not None or proposal(content) is not None
+    missing, roles = lacking(content), roles_in(content)
+    own = proposal(content) if missing is not None else None
+    table, trains = as_table(content), roles.get("grade") == GRADE
+    taken = {*roles.values(), *(part for name in (own.roles.values() if own else ()) for part in name.split(","))}
     others = [
-        name for k, name in enumerate(content.header)
-        if name not in roles.values() and not is_about(name) and (own or not _is_text(content, k))
+        name for k, name in enumerate(table.header)
+        if name not in taken and not is_about(name) and (trains or not _is_text(table, k))
+        and not (missing and role_like(name) in ("judge", "score", "rank"))
     ]  # fmt: skip
-    if lacking(content):
-        return False
-    return not others if "grade" in roles else has(content.header, "query", "docid")
+    if missing is None:
+        return not others if "grade" in roles else has(content.header, "query", "docid")
+    known = own is not None or len(roles.keys() & {"query", "document", "grade"}) > 1
+    return not others and not trains and (known or is_pairwise(content))
 
 
 def _is_text(content: Content, column: int) -> bool:
-    """Return whether most cells of a column are not numbers, so that it is not a feature unless an option says so."""
+    """Return whether a column, unless an option says so, is no feature: it is empty, or most cells are not numbers."""
     cells = [row[column] for _, row in content.rows if column < len(row) and not is_unrated(row[column])]
-    return 2 * sum(isinstance(cell, str) and read_grade(cell) is None for cell in cells) > len(cells)
+    return 2 * sum(isinstance(cell, str) and read_grade(cell) is None for cell in cells) > len(cells) or not cells
 
 
 def recognised(content: Content) -> Format | None:
@@ -181,14 +206,32 @@ def recognised(content: Content) -> Format | None:
     return next((format for format in FORMATS.values() if format.matches(content)), None)
 
 
-def refuse(content: Content) -> NoReturn:
-    """Raise an error that describes a file and gives advice."""
+def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn:
+    """Raise an error that describes a file and gives advice; `names` are columns by role."""
     looks, advice = looks_like(content)
+    own = None
+    if looks.startswith(_LOOSE):
+        if is_pairwise(content):
+            looks, advice = PAIRWISE
+        else:
+            own = proposal(content, names)
+    if own is not None:
+        raise DataFileError(
+            f"expected judgements, but the names of the columns do not say what they hold. By their cells, {own.words}",
+            content.name,
+            value=looks,
+            code="no-judgements",
+            remedies=own.remedies,
+        )
     unnamed = any(read_grade(name) is not None for name in content.header)
     role = lacking(content) if content.kind == "table" and not unnamed else None
     there = roles_of(content.header, like=True)
-    names = {"query": there.keys() & {"query", "text"}, "document": "document" in there, "grade": "grade" in there}
-    lost = [name for name, found in names.items() if not found]
+    known_roles = {
+        "query": there.keys() & {"query", "text"},
+        "document": "document" in there,
+        "grade": "grade" in there,
+    }
+    lost = [name for name, found in known_roles.items() if not found]
     known = ", ".join(dict.fromkeys(format.title for format in FORMATS.own.values()))
     raise DataFileError(
         f"expected judgements, but this looks like {looks}. {advice or f'Known are {known}'}",

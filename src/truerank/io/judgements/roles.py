@@ -222,3 +222,18 @@ def usual(role: str) -> str:
 def has(names: Collection[str], *wanted: str) -> bool:
     """Return whether all `wanted` plain names are among the names."""
     return {plain(name) for name in names}.issuperset(wanted)
+
+
+def role_like(name: str) -> str | None:
+    """Return the role that the name of a column suggests; "score" and "rank" are roles, "text" is "query".
+
+    >>> role_like("relevance_grade"), role_like("hit.docno"), role_like("query_type")
+    ('grade', 'document', None)
+    """
+    short = plain(name.rpartition(".")[2])
+    names = {"score": SCORE, "rank": RANK, "judge": JUDGE, **ROLES}
+    found = next((role for role, own in names.items() if short in own), None)
+    if found is None and not re.search("(type|category|lang|language|date|time|count|length|notes?)$", short):
+        patterns = {"judge": "^(judge|rater|annotator|assessor|reviewer|worker)|by$", **_LIKE}
+        found = next((role for role, own in patterns.items() if re.search(own, short)), None)
+    return "query" if found == "text" else found

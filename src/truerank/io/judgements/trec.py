@@ -8,6 +8,7 @@ from pathlib import Path
 
 from truerank.core.errors import DataFileError
 from truerank.core.files import read_text
+from truerank.io.first_bytes import is_other_order
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.formats import Format, whole, write_lines
 from truerank.io.judgements.ratings import Ratings, Row
@@ -18,12 +19,15 @@ from truerank.io.trec import write_qrels
 _LINE = re.compile(r"\s*(\S+)\s+qid:(\S+)((?:\s+\d+:\S+)*)\s*(?:#\s*(.*?))?\s*$")
 _COMMENT = re.compile(r"docid\s*=\s*(?P<named>\S+)|(?P<id>[^\t;]*?)\t(?P<text>.+)|(?P<quoted>\S+);\s*\"(?P<query>.*)\"|"
                       r"(?P<word>\S+)(?:\s+(?P<rest>.+))?")  # fmt: skip
+_HEAD = 1 << 14
 
 
 def _is_trec(content: Content) -> bool:
     """Whether the first line has four words, of which the grade or, with grades in words, the iteration is a number."""
     words = next(content.lines(), (0, []))[1] if content.kind == "text" else []
-    return len(words) == 4 and any(NUMBER.fullmatch(word.encode()) for word in (words[3], words[1].removeprefix("Q")))
+    if len(words) != 4 or not any(NUMBER.fullmatch(word.encode()) for word in (words[3], words[1].removeprefix("Q"))):
+        return False
+    return not is_other_order(content.text[:_HEAD].encode())
 
 
 def _trec_rows(content: Content) -> Iterator[Row]:

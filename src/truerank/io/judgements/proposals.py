@@ -1,0 +1,305 @@
+"""Roles of columns by their cells, where names do not decide them, and the command that reads a file so."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import combinations, pairwise, permutations
+from typing import Any, NamedTuple
+
+from truerank.core.errors import Remedy, TruerankError, Wording
+from truerank.data.grouping import id_text, is_missing
+from truerank.io.judgements.content import Content
+from truerank.io.judgements.flat import ALL, as_table, named
+from truerank.io.judgements.ratings import Ratings, graded, is_unrated, read_grade, read_scale
+from truerank.io.judgements.roles import is_usual, plain, role_like
+from truerank.io.judgements.tables import is_about, table_rows
+
+_SAMPLE = 1000
+"""Rows that are looked at."""
+_LEAST = 1.2
+"""Evidence without which nothing is proposed."""
+_NEVER = re.compile(r"\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*|\d\d?:\d\d.*|[^\s@]+@\S+\.\w+")
+"""Dates, times and addresses of people are neither queries nor documents."""
+_ABOUT = re.compile(
+    "(note|comment|reason|rationale|explanation|date|time|timestamp|split|locale|language|category|version)s?$"
+)
+"""Names of columns that describe a row."""
+_NUMBERED = re.compile(r"\d\W+[^\W\d].{0,60}|[^\W\d][^/]{0,60}\W\d\)?")
+"""Grades such as "2 - relevant" and "relevant (2)"."""
+_SIDES = {"a", "b", "left", "right", "first", "second", "tie", "both", "neither", "equal"}
+
+
+class Conversion(Remedy):
+    """A remedy that the command line writes as a whole command."""
+
+    def __init__(self, path: str, /, **arguments: Any) -> None:
+        super().__init__("", **arguments)
+        self.path = path
+
+    def worded(self, wording: Wording) -> str | None:
+        """Return the command; in Python the arguments."""
+        return wording.conversion(self.path, self.arguments) or super().worded(wording)
+
+
+class _Column:
+    """A column of a table, with its cells as text ("" is empty) and what is seen in them."""
+
+    def __init__(self, name: str, cells: list[Any]) -> None:
+        self.name, self.lists = name, any(isinstance(cell, list) for cell in cells)
+        self.cells = ["" if is_missing(cell) or isinstance(cell, dict) else _text(cell) for cell in cells]
+        self.filled = [cell for cell in self.cells if cell.strip()]
+        self.kinds = len({*self.filled})
+        self.role = role_like(name)
+        self.about = bool(_ABOUT.search(plain(name)))
+        self.numbers = [number for cell in self.filled if (number := read_grade(cell)) is not None]
+        self.is_number = 0 < len(self.numbers) == len(self.filled)
+        self.length = sum(map(len, self.filled)) / max(1, len(self.filled))
+        self.has_blanks = 2 * sum(" " in cell.strip() for cell in self.filled) > len(self.filled)
+        fractions = self.is_number and not all(number.is_integer() for number in self.numbers)
+        self.is_id = bool(self.filled) and not fractions and not all(map(_NEVER.fullmatch, self.filled))
+
+    def as_role(self, role: str) -> float:
+        """Return the evidence for a query or a document from the name and the cells alone."""
+        found = 0.0 if self.role is None else 1.5 if self.role == role else -1.5
+        found -= 2.5 * self.about + (0.5 if self.is_number else 1.5) * (self.as_grade > 1 and self.role != role)
+        is_url = sum(cell.startswith(("http:", "https:")) for cell in self.filled) * 2 > len(self.filled)
+        if role == "query":
+            found -= 1.5 * (self.kinds == 2 and len(self.filled) > 6)
+            return found + 0.5 * self.has_blanks - (self.length > 200) - 1.5 * is_url - 2 * self.lists
+        is_counted = self.is_number and all(b - a == 1 for a, b in pairwise(self.numbers)) and len(self.numbers) > 2
+        found -= 0.5 * (self.has_blanks and self.length > 60) + 0.5 * (self.kinds == len(self.filled))
+        return found + 0.5 * is_url - 1.5 * is_counted + self.lists
+
+    @cached_property
+    def as_grade(self) -> float:
+        """The evidence for grades; 0 if the cells cannot be grades."""
+        kinds = {cell for cell in self.filled if not is_unrated(cell)}
+        if not 0 < len(kinds) <= 11 or self.lists or self.role in ("query", "document", "rank"):
+            return 0.0
+        found = {"grade": 1.5, "score": -1.0, "judge": -0.5}.get(self.role or "", 0.0)
+        found -= self.about or is_about(self.name)
+        if self.is_number:
+            whole, low, high = all(one.is_integer() for one in self.numbers), min(self.numbers), max(self.numbers)
+            if low < -2 or high > 100 or (high > 10 and (len(kinds) > 6 or not whole)):
+                return 0.0
+            return max(0.1, found + 1.5 + 0.5 * (whole and high <= 10) - (len(kinds) == 1))
+        usual = sum(is_usual(cell) or bool(_NUMBERED.fullmatch(cell.strip())) for cell in kinds)
+        known = len(kinds) <= 8 and (2 * usual > len(kinds) or self.role == "grade")
+        return max(0.1, found + 2.5 * usual / len(kinds)) if known else 0.0
+
+
+def _text(cell: object) -> str:
+    return "\x1f".join(map(str, cell)) if isinstance(cell, list) else id_text(cell)
+
+
+class _Found(NamedTuple):
+    """Columns by role with the evidence for them; `grades` is [] without grades, and has several judges."""
+
+    evidence: float
+    query: _Column
+    document: _Column
+    grades: list[_Column]
+    judge: _Column | None = None
+
+
+def _pairs(query: _Column, document: _Column, columns: list[_Column]) -> tuple[float, _Column | None] | None:
+    """Return the evidence that two columns are a query and its documents, and the judge of repeated pairs."""
+    places = [k for k, (one, own) in enumerate(zip(query.cells, document.cells)) if one and own]
+    pairs = [(query.cells[k], document.cells[k]) for k in places]
+    n, kinds = len(pairs), len({*pairs})
+    queries, documents = (len({pair[side] for pair in pairs}) for side in (0, 1))
+    once = queries == n and (query.has_blanks or query.role == "query" or document.lists)
+    if documents < (2 if n < 10 else 4) or (kinds == queries and not once):  # a property of the query
+        return None
+    judge = None
+    if kinds < n:
+        judges = [
+            one for one in columns
+            if (one.role == "judge" or (one.role is None and 1 < one.kinds <= len(one.filled) / 2))
+            and len({(*pair, one.cells[k]) for pair, k in zip(pairs, places)}) == n
+        ]  # fmt: skip
+        judge = min(judges, key=lambda one: one.role != "judge", default=None)
+        if judge is None and kinds < 0.9 * n and len(columns) > 3:
+            return None
+    grouped, others = (1 + sum(a[side] != b[side] for a, b in pairwise(pairs)) for side in (0, 1))
+    found = min(1.0, documents / queries - 1) - 2 * (1 - n / len(query.cells)) - 2 * once
+    found += (grouped == queries < n) - (others == documents < n and grouped != queries)
+    found += 0.5 * (columns.index(query) < columns.index(document)) - (2 * documents <= queries)
+    found -= 1.5 * (queries == 1 and query.role != "query") + 2 * _are_ranks(pairs)
+    return found + (0 if judge is None else 0.5 if judge.kinds < queries else -0.5), judge
+
+
+def _are_ranks(rows: list[tuple[str, str]]) -> bool:
+    """Return whether the second cells are 1, 2, 3, … within each of the first, in the order of the rows."""
+    groups: dict[str, list[str]] = {}
+    for one, cell in rows:
+        groups.setdefault(one, []).append(cell)
+    counted = all(cells == [str(k + 1) for k in range(len(cells))] for cells in groups.values())
+    return counted and len(rows) > len(groups) > 0
+
+
+def _graded(query: _Column, document: _Column, grade: _Column) -> float:
+    """Return the evidence for a column of grades: they differ within queries, and are no ranks."""
+    rows = [own for own in zip(query.cells, document.cells, grade.cells) if all(own)]
+    by_query: dict[str, list[str]] = {}
+    for one, _, cell in rows:
+        by_query.setdefault(one, []).append(cell)
+    most = max(map(len, by_query.values()), default=0)
+    distinct = grade.is_number and most > 2 and all(len({*own}) == len(own) for own in by_query.values())
+    found = grade.as_grade - 4 * (distinct or _are_ranks([(one, cell) for one, _, cell in rows]))
+    found -= 2 * (1 - len(rows) / len(grade.cells))
+    if most > 1 and grade.kinds > 1:
+        found -= 2 * all(len({*own}) == 1 for own in by_query.values())
+        documents = {own for _, own, _ in rows}
+        if len(documents) < len({(one, own) for one, own, _ in rows}):  # a property of the documents
+            found -= 1.5 * (len({(own, cell) for _, own, cell in rows}) == len(documents))
+    return found
+
+
+def _found(columns: list[_Column], given: Mapping[str, str]) -> list[_Found]:
+    """Return the assignments of columns to roles, the most evident first."""
+    grades = [one for one in columns if one.as_grade > 0]
+    if "grade" in given:
+        grades = [one for one in columns if one.name == given["grade"]]
+    found = []
+    for query, document in permutations([one for one in columns if one.is_id], 2):
+        if given.get("query", query.name) != query.name or given.get("document", document.name) != document.name:
+            continue
+        if {query.role, document.role} & {"judge", "rank", "score", "grade"}:
+            continue
+        pair = _pairs(query, document, columns)
+        if pair is None:
+            continue
+        evidence, judge = pair
+        evidence += query.as_role("query") + document.as_role("document")
+        own = [(_graded(query, document, one), one) for one in grades if one not in (query, document, judge)]
+        found += [_Found(evidence + more, query, document, [one], judge) for more, one in own if more > -1]
+        rest = [one for one in columns if one not in (query, document) and not one.about]
+        if not own and all(one.kinds > 11 if one.role is None else one.role != "document" for one in rest):
+            found.append(_Found(evidence + 0.5, query, document, []))
+    return sorted(found, key=lambda one: -one.evidence)
+
+
+def _with_judges(best: _Found, found: list[_Found]) -> _Found:
+    """Return an assignment with all columns of grades that agree with each other: those of judges."""
+    near = [own for own in found if own.grades and own[1:3] == best[1:3] and own.evidence > best.evidence - 1.5]
+    groups = [[one.grades[0], *(own.grades[0] for own in near if own != one and _agree(one.grades[0], own.grades[0]))]
+              for one in near]  # fmt: skip
+    return best._replace(grades=max(groups, key=lambda own: len(own) > 1))
+
+
+def _agree(a: _Column, b: _Column) -> bool:
+    """Return whether two columns of grades are the same more often than by chance."""
+    rows = [own for own in zip(a.cells, b.cells) if all(own)]
+    first, second = Counter(one for one, _ in rows), Counter(own for _, own in rows)
+    chance = sum(count * second[cell] for cell, count in first.items()) / max(1, len(rows)) ** 2
+    shared = len(first.keys() & second.keys()) / len(first.keys() | second.keys() or "-")
+    alike = re.sub(r"\d+", "", a.name) == re.sub(r"\d+", "", b.name) != "" and shared > 0.6
+    return alike or sum(one == own for one, own in rows) > len(rows) * (chance + 0.1)
+
+
+def _finest(found: list[_Found]) -> _Found:
+    """Return the most evident assignment, with the finest query: a category of queries groups the documents, too."""
+    best = found[0]
+    for own in found:
+        is_near = own[2:4] == best[2:4] and own.evidence > best.evidence - 2 and own.query.kinds > best.query.kinds
+        if is_near and len({*zip(own.query.cells, best.query.cells)}) == own.query.kinds:
+            best = own
+    return best
+
+
+def is_pairwise(content: Content) -> bool:
+    """Return whether two columns have the same documents, and another states which of the two is better."""
+    columns = [one for one in _columns(as_table(content)) if one.filled]
+    ids = [one for one in columns if one.is_id and not one.as_grade and one.kinds > 2]
+    for a, b in combinations(ids, 2):
+        shared = len({*a.cells} & {*b.cells})
+        if 2 * shared < min(a.kinds, b.kinds) or any(one == own for one, own in zip(a.cells, b.cells)):
+            continue
+        for one in columns:
+            is_side = {cell.lower() for cell in one.filled} <= _SIDES
+            if one not in (a, b) and (is_side or all(cell in own for cell, *own in zip(one.cells, a.cells, b.cells))):
+                return True
+    return False
+
+
+def _columns(table: Content) -> list[_Column]:
+    rows = [row for _, row in table.rows if len(row) == len(table.header)][:_SAMPLE]
+    return [_Column(name, list(cells)) for name, cells in zip(table.header, zip(*rows))] if rows else []
+
+
+class Proposal(NamedTuple):
+    """The columns of judgements by role, in words, and the command that reads them."""
+
+    roles: dict[str, str]
+    words: str
+    remedies: list[Remedy | str]
+
+
+def read_named(
+    content: Content, names: Mapping[str, str], grades: Mapping[str, float | None] | None, title: str
+) -> Ratings:
+    """Return the ratings of a file by the columns of its table, which are named by role."""
+    table = named(content, names, ungraded="grade" not in names and ALL in (grades or ()))
+    return graded(table_rows(table), table, title, grades)
+
+
+def proposal(content: Content, given: Mapping[str, str] | None = None) -> Proposal | None:
+    """Return the columns that look like judgements, and a command that was tried; None if there are none.
+
+    `given` are columns by role that the user named.
+    """
+    table = as_table(content, [*(given or {}).values()])
+    found = _found(_columns(table), given or {})
+    if not found or found[0].evidence < _LEAST:
+        return None
+    best = _finest(found)
+    best = _with_judges(best, found) if best.grades else best
+    names = {"query": best.query.name, "document": best.document.name}
+    words = f"{names['query']!r} as the query, {names['document']!r} as the document"
+    if best.grades:
+        names["grade"] = ",".join(one.name for one in best.grades)
+        words += f", {' and '.join(repr(one.name) for one in best.grades)} as the grade" + "s" * (len(best.grades) > 1)
+    else:
+        words += ", and no grade"
+    if best.judge is not None:
+        words += f", {best.judge.name!r} as the judge"
+    options = _options(content, names)
+    if options is None:
+        return None
+    remedies: list[Remedy | str] = [Conversion(content.name, **options)]
+    if "?" in options.get("grades", ""):
+        remedies.append("replace each ? by a number")
+    return Proposal(names, words, remedies)
+
+
+def _options(content: Content, names: dict[str, str]) -> dict[str, str] | None:
+    """Return the options with which a file is read by these columns; None if it cannot be read so."""
+    options = dict(names) if "grade" in names else {**names, "grades": f"{ALL}=1"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            try:
+                scale = read_scale(options["grades"]) if "grades" in options else None
+                ratings = read_named(content, names, scale, "")
+                break
+            except TruerankError as error:
+                words = next((own for one in error.remedies if (own := one.arguments.get("grades"))), None)
+                if words is None or "grades" in options:
+                    return None
+                options["grades"] = words
+                if "?" in words:
+                    return options
+        else:
+            return None
+        if not ratings.grades:
+            return None
+        try:
+            ratings.aggregated()
+        except TruerankError:
+            options["aggregate"] = "median"
+    return options
