@@ -113,16 +113,16 @@ def test_runs_agree(files, capsys):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["fit", "--scores", "held.scores", "--data", "held.txt"], 2, "name the file to write with -o"),
+        (["fit", "--scores", "held.scores", "--data", "held.txt"], 2, "Add -o"),
         (["fit", "-o", "x.json"], 2, "give one of MODEL DATA, --scores FILE --data FILE, and --runs RUN"),
         (["fit", "--runs", "held-a.run", "-o", "x.json"], 2, "--runs needs --qrels"),
         (["fit", "--scores", "held.scores", "--data", "held.txt", "--qrels", "q", "-o", "x.json"], 2, "--qrels"),
         (
             ["apply", "model.json", "--scores", "use.scores", "--data", "use.txt"],
             1,
-            "make a cutoff with truerank cutoff fit",
+            "Make a cutoff with truerank cutoff fit",
         ),
-        (["apply", "--scores", "use.scores", "--data", "use.txt"], 2, "name the file that `truerank cutoff fit` wrote"),
+        (["apply", "--scores", "use.scores", "--data", "use.txt"], 2, "Give the file that `truerank cutoff fit` wrote"),
         (["apply", "cutoff.json", "--loss", "no-relevant@2", "--runs", "use-a.run"], 2, "stores it in the file"),
     ],
 )

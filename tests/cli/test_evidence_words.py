@@ -66,7 +66,7 @@ def test_calibration_of_few_queries(tmp_path, model, capsys):
     assert main(["calibrate", model, write_rows(tmp_path / "one.txt", 1, 4), *out]) == 1
     assert "has 1 query, and a calibrator is cross-validated over whole queries" in capsys.readouterr().err
     assert main(["calibrate", model, write_rows(tmp_path / "few.txt", 6, 5), "--method", "platt", *out]) == 0
-    assert "calibration error: not measured on 6 queries, 10 are needed" in capsys.readouterr().err
+    assert "calibration error: not measured on 6 queries" in capsys.readouterr().err
     assert main(["calibrate", model, write_rows(tmp_path / "more.txt", 12, 6), "--method", "platt", *out]) == 0
     assert "95 % interval" in capsys.readouterr().err
 

@@ -75,7 +75,7 @@ def test_by_rule(folder, capsys):
         "topics": expected.n_queries, "documents": expected.n_rows, "remarks": [],
     }  # fmt: skip
     assert main(words) == 2
-    assert "name the file that is written with -o" in capsys.readouterr().err
+    assert "Name a file for the fused run with -o" in capsys.readouterr().err
     assert main(["fuse", "--runs", *names[:2], "--method", "rrf"]) == 0
     assert capsys.readouterr().out.splitlines()[0].split()[0::5] == ["t00", "rrf"]
 

@@ -275,7 +275,7 @@ def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):
         ("tune d.txt --ranker ridge --model m --state -", "--state cannot write to standard output"),
         ("tune . --ranker ridge --model m --cv 3", "--cv divides one file into folds, and . is a folder"),
         ("cross-validate . --ranker ridge --cv 3", "--cv divides one file into folds, and . is a folder"),
-        ("cross-validate d.txt --ranker ridge --select RR", "--select chooses among several settings; give --grid"),
+        ("cross-validate d.txt --ranker ridge --select RR", "--select chooses among several settings. Add --grid"),
         ("cross-validate d.txt --ranker ridge --grid alpha=[1] --select RR", "--select chooses among several"),
         ("cross-validate d.txt --ranker ridge --scores -", "--scores cannot write to standard output"),
         ("retrain m d.txt --candidate -", "--candidate cannot write to standard output"),

@@ -167,7 +167,7 @@ def test_the_command_writes_a_table_and_runs(pages, capsys):
     assert "3 nodes have no URL, the first is 'http://h/0'" in capsys.readouterr().err
     (folder / "urls").write_text("a http://x\na http://x\na http://y\n")
     assert main(["text", "links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
-    assert "line 3: 'a' occurs twice, once with 'http://x'" in capsys.readouterr().err
+    assert "line 3: 'a' occurs twice, with 'http://x'" in capsys.readouterr().err
 
 
 def test_an_address_within_an_address_is_not_its_host():

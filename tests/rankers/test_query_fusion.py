@@ -115,6 +115,6 @@ def test_the_command_offers_weights_by_query_only_with_a_gain(tmp_path, capsys, 
     shown = capsys.readouterr()
     assert type(load_model(tmp_path / "m.json")) is (QueryFusion if kinds else RunFusion)
     assert "one-weight" in shown.out
-    assert ("do not pay" in shown.err) == (not kinds)
+    assert ("not significantly better" in shown.err) == (not kinds)
     assert main([*words, "--by-query", "--nonnegative"]) == 2
     capsys.readouterr()

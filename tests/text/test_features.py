@@ -465,9 +465,9 @@ def test_queries_that_find_nothing_or_are_not_judged_are_named(collection, capsy
     queries.write_text(known + json.dumps({"id": "new", "text": text}) + '\n{"id": "odd", "text": "xyzzy"}\n')
     capsys.readouterr()
     assert main(["text", "search", index, str(queries), "-o", str(collection / "more.run")]) == 0
-    assert "1 of the queries find no document: odd" in capsys.readouterr().err
+    assert "no document was found for 1 query: odd" in capsys.readouterr().err
     words = ["text", "features", "--index", index, "--queries", str(queries), "--qrels", str(collection / "qrels")]
     assert main([*words, "--families", "xu-li", "-o", str(collection / "f.txt")]) == 0
     out = capsys.readouterr().err
-    assert "1 of the queries find no document: odd" in out
+    assert "no document was found for 1 query: odd" in out
     assert "1 queries are not judged, so all their rows have grade 0: new" in out

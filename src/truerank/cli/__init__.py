@@ -1,9 +1,10 @@
 """The command line `truerank`: one file per sub-command, imported when it runs.
 
-Data go to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file, a full disk; 2 in
-`gate`, where 1 is a verdict), 2 misused, 70 an error inside truerank (with the path of a report), 130 interrupted.
+Commands write data to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file, a full
+disk; 2 in `gate`, where 1 is a verdict), 2 misused, 70 an error inside truerank (with the path of a report), 130
+interrupted.
 A sub-command's module has a class `Arguments` of options and `run(args) -> int | None`; one of another package may have
-`configure(parser)` instead. The command's help is the docstring of the module without the first line.
+`configure(parser)` instead. The help of a command is the docstring of its module without the first line.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
 
 
 def _command(point: EntryPoint) -> tuple[str, str]:
-    """A command of an installed package: the entry point names a module with `configure`, `run` and a docstring."""
+    """Return the module and the help of a command whose entry point names a module with `configure` and `run`."""
     summary = (getattr(point.load(), "__doc__", None) or "").strip().partition("\n")[0]
     return point.value, summary.rstrip(".")
 
@@ -89,7 +90,7 @@ RARE = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point of `truerank`; returns the exit code."""
+    """Run a command line of `truerank`, and return the exit code."""
     from truerank.cli.guard import as_program, guarded
     from truerank.cli.terminal import fitted
 
@@ -151,7 +152,7 @@ def command_parser(name: str) -> tuple[Any, Parser]:
 
 
 def _named(argv: list[str]) -> tuple[str, list[str]]:
-    """The command that is called, and its arguments; ends the program for help, the version and unknown names."""
+    """Return the called command and its arguments; end the program after help, a version or an unknown name."""
     from truerank import __version__
     from truerank.cli.parser import Parser
     from truerank.core.names import nearest
@@ -186,7 +187,7 @@ def _named(argv: list[str]) -> tuple[str, list[str]]:
 
 
 def overview() -> str:
-    """The commands by what people do with them."""
+    """Return the help that lists all commands by purpose."""
     listed: dict[str, str] = {}
     for name, (_, summary) in COMMANDS.items():
         first, _, second = name.partition(" ")

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 CHOOSE = "choose"
 FEWEST = 10
-"""Queries below which no calibration error is printed: so few cannot show its uncertainty."""
+"""The fewest queries for a printed calibration error, because fewer do not show its uncertainty."""
 
 
 class _Found(NamedTuple):
-    """The calibrated model, the choice of its calibrator, and of each row P(relevant) held out, relevance and query."""
+    """A calibrated model, the choice of its calibrator, and held-out P(relevant), relevance and query of each row."""
 
     model: Any
     choice: Any
@@ -63,32 +63,34 @@ class Arguments(options.Columns, options.Clustered, options.Training, options.Js
     output: OutputFile = option("the model to write", "FILE", names="-o --output --model")
     RULES = (
         only("cluster", "model", "needs MODEL DATA: scores in a file are calibrated here"),
-        refuse("scores data", "model", "is in place of MODEL DATA: give either, not both"),
+        refuse("scores data", "model", "replaces MODEL DATA. Give either, not both"),
         refuse("features exclude", "scores", "chooses columns for a model, and --scores needs none"),
         refuse("monotone", f"method={CHOOSE}", f"has no effect: --method {CHOOSE} makes all monotone"),
     )
 
 
 def run(args: Arguments) -> int:
-    """Fit, save, and report cross-validated losses: to stderr, or with --json to stdout."""
+    """Fit and save a calibrator, and print cross-validated losses to stderr, or with `--json` to stdout."""
     if args.monotone and getattr(calibrator_class(args.method), "always_monotone", False):
         raise common.UsageError(f"--monotone: {args.method} is monotone by its form; leave --monotone out")
     common.check_one_stdin([path for path in (args.scores, args.data) if path])
     if args.model is not None:
         if args.judged is None:
-            raise common.UsageError("DATA is missing: judged queries for calibration")
+            raise common.UsageError(
+                "DATA is missing. Name a file of judged queries: truerank calibrate MODEL DATA -o calibrated.json"
+            )
         found = _ranker(args, args.model, args.judged)
     elif args.scores is None or args.data is None:
-        raise common.UsageError("give MODEL DATA, or --scores FILE --data FILE")
+        raise common.UsageError("no scores to calibrate are named. Give MODEL DATA, or --scores FILE --data FILE")
     else:
         found = _scores(args, args.scores, args.data)
     choice, relevant, seen = found.choice, found.relevant, found.seen
     common.remember_reading(found.model, args, getattr(found.model, "ranker_", None))
     truerank.save_model(found.model, args.output)
-    error, about_error = None, "calibration error: not measured, a class has fewer than two rows"
+    error, about_error = None, "calibration error: not measured, because a class has fewer than two rows"
     n_queries = len(set(found.query.tolist()))
     if n_queries < FEWEST:
-        about_error = f"calibration error: not measured on {n_queries} queries, {FEWEST} are needed"
+        about_error = f"calibration error: not measured on {n_queries} queries, because at least {FEWEST} are needed"
     elif found.probabilities is not None:
         from truerank.calibration.diagnostics import expected_calibration_error
 
@@ -132,7 +134,7 @@ def run(args: Arguments) -> int:
 
 
 def _choice(args: Arguments, data: str, scores: np.ndarray, relevant: np.ndarray, query: np.ndarray) -> Any:
-    """The calibrator fitted to the scores, its name and cross-validated losses (a `CalibratorChoice`)."""
+    """Return the `CalibratorChoice` for the scores: the fitted calibrator, its name and cross-validated losses."""
     from truerank.calibration.pool import DEFAULT_METHODS
     from truerank.data.remarks import RemarkWarning
 
@@ -188,7 +190,7 @@ def _ranker(args: Arguments, file: str, judged: str) -> _Found:
 
 
 def _scores(args: Arguments, file: str, judged: str) -> _Found:
-    """Like `_ranker`, for a file of scores."""
+    """Calibrate a file of scores as `_ranker` calibrates a model."""
     from truerank.experiments.systems import read_stated
 
     data = common.read_graded(judged, args, features=[])
@@ -196,7 +198,7 @@ def _scores(args: Arguments, file: str, judged: str) -> _Found:
     relevant = data.restore(_grades(data, judged)) >= args.rel
     query = data.restore(data.query_index)
     choice = _choice(args, judged, scores, relevant, query)
-    about = f"{file}: the figures hold if the ranker was not trained on these queries, which scores do not show"
+    about = f"{file}: the figures hold if the ranker was not trained on these queries, which scores cannot show"
     return _Found(choice.calibrator, choice, choice.held_out, relevant, query, about)
 
 

@@ -1,4 +1,4 @@
-"""`truerank text classify`: texts or rows in, calibrated probabilities of labels and decisions out."""
+"""`truerank text classify`: learn to classify texts or rows, or classify them with calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEARNING = ("classifier", "method", "n_words", "min_documents", "cv", "random_st
 
 
 class Examples(NamedTuple):
-    """Documents of a file: ids, texts or a table of numbers, labels (None without labels), names of columns."""
+    """Ids, texts or numbers, labels (None if there are none) and column names of the documents in a file."""
 
     ids: list[str]
     rows: Any
@@ -67,7 +67,7 @@ class Arguments(options.Bad, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Train, or classify, or both. Prints by document {"id", "labels", "probabilities"}; a summary on stderr."""
+    """Train, classify, or both; print `{"id", "labels", "probabilities"}` by document, and a summary on stderr."""
     if args.train is None and args.data is None:
         raise common.UsageError("give DATA to classify, or --train FILE to learn from, or both")
     if args.separator == "":
@@ -145,9 +145,9 @@ def _classify(args: Arguments, data: str, model: Any, report: dict[str, Any]) ->
 def _figures(
     model: Any, labels: list[list[str]], decided: list[list[str]], log_p: np.ndarray, p: np.ndarray
 ) -> dict[str, float | None]:
-    """Losses where the documents' labels are known: a document, or with several labels a decision, in nats.
+    """Return losses of labelled documents by document, or by decision if documents have several labels, in nats.
 
-    A label that the model does not know is a decision that was missed; its log loss would be infinite.
+    A label that the model does not know counts as a missed decision, because its log loss would be infinite.
     """
     import numpy as np
 
@@ -181,7 +181,7 @@ def _figures(
 
 
 def read_examples(path: str, args: Arguments, columns: Iterable[str] | None = None) -> Examples:
-    """Documents of a file or folder: ids, texts or numbers (those of `columns` where they are given), labels."""
+    """Return ids, texts or numbers (of `columns`, if given) and labels of the documents in a file or folder."""
     from truerank.io.documents import BETWEEN
 
     if path != "-" and Path(path).is_dir():
@@ -226,7 +226,7 @@ def _numbers(path: str, documents: list[Any], names: list[str]) -> np.ndarray:
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """(id, text, label) of the files below the folders of a folder; the folder's name is the label."""
+    """Yield (id, text, label) of each file in the folders of a folder, whose names are the labels."""
     n = 0
     for place in sorted(part for part in folder.iterdir() if part.is_dir() and not part.name.startswith(".")):
         for file in sorted(part for part in place.rglob("*") if part.is_file() and not part.name.startswith(".")):

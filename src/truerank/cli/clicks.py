@@ -1,4 +1,4 @@
-"""`truerank clicks`: examination, off-policy value, rows to train on, and interleaving.
+"""`truerank clicks`: estimate examination and rankers' values from click logs, make training rows, and interleave.
 
 examine LOG: estimate how often each position is examined, and whether the log identifies it. value LOG --runs RUN …:
 estimate the value of rankers that were never shown, and the share of their lists that nobody saw. train-data LOG
@@ -80,7 +80,7 @@ class Arguments(options.Columns, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Examine, value, make rows, or interleave."""
+    """Run the action: examine, value, train-data or interleave."""
     known = {name for names in OF.values() for name in names}
     common.refuse_idle(args, sorted(known - set(OF[args.action])), f"does not belong to {args.action}")
     if args.action == "interleave":
@@ -114,7 +114,7 @@ def _fitted(args: Arguments, log: ClickLog) -> Examination:
 
 
 def _features(args: Arguments, path: str) -> RankingData:
-    """The numbers of `--data`; columns of text, which no click model uses, are left out."""
+    """Return the numeric columns of `--data`, without text columns, which click models do not use."""
     if not common.table_kind(path):
         return common.read_data(path, args)
     data, words = read_as_found(path, args, trains=False)

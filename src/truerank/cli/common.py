@@ -42,29 +42,29 @@ if TYPE_CHECKING:
 
 
 def set_categorical(ranker: Any, data: RankingData, args: options.Learning) -> None:
-    """Tell the ranker which columns of `data` `--categorical` names; misuse where it has no use for categories."""
+    """Set the columns of `--categorical` as parameter of the ranker; a ranker without categories is misuse."""
     from truerank.data.columns import chosen_columns, names_of
 
     if "categorical" not in ranker.get_params(deep=False):
-        what = f"{args.ranker} has no use for categories" if not args.prepare else "--prepare makes other columns"
-        raise UsageError(f"--categorical: {what}. oblivious-boosting can use them")
+        what = f"{args.ranker} cannot use categories" if not args.prepare else "--prepare replaces the columns"
+        raise UsageError(f"--categorical has no effect: {what}. Use --ranker oblivious-boosting without --prepare")
     columns = chosen_columns(names_of(data), args.categorical or [])
     ranker.set_params(categorical=[data.feature_names[k] for k in columns] if data.feature_names else columns)
 
 
 def with_position(data: RankingData, column: str, rankers: Sequence[Any]) -> RankingData:
-    """Return the data with the column of `--position` as positions; an error if none of the rankers reads them."""
+    """Return the data with the column of `--position` as positions; an error unless a ranker reads positions."""
     from truerank.data.columns import chosen_columns, names_of, take_columns
 
     columns = chosen_columns(names_of(data), [column])
     if len(columns) != 1:
-        raise UsageError(f"--position: {column!r} names {len(columns)} columns; name one")
+        raise UsageError(f"--position requires one column, but {column!r} names {len(columns)}. Name one column")
     learners = [getattr(ranker, "ranker", ranker) for ranker in rankers]
     if not all(hasattr(learner, "objective_params") for learner in learners):
-        raise UsageError("--position: only oblivious-boosting reads it")
+        raise UsageError("--position has no effect: only oblivious-boosting reads positions. Leave --position out")
     if not any(learner.objective == "unbiased-lambdarank" for learner in learners):
         raise InvalidInputError(
-            'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective'
+            'position has no effect: it requires objective="unbiased-lambdarank". Use it, or leave position out'
         )
     values = data.X[:, columns]
     position = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
@@ -74,7 +74,7 @@ def with_position(data: RankingData, column: str, rankers: Sequence[Any]) -> Ran
 
 @contextmanager
 def cluster_of(address: str | None) -> Iterator[Any]:
-    """Yield a client for `--cluster`, or None, and close it; prints the address of its dashboard."""
+    """Yield a client for `--cluster`, or None, and close the client; print the address of its dashboard."""
     if address is None:
         yield None
         return
@@ -145,7 +145,7 @@ def read_partitions(pattern: str, args: options.Reading, client: Any, *likes: An
 
     tables = {bool(table_kind(path)) for path in expand(pattern)}
     if len(tables) > 1:
-        raise UsageError(f"{pattern}: names both tables and LETOR text; give one kind of files")
+        raise UsageError(f"{pattern} matches both tables and LETOR text. Give a pattern of one kind of files")
     place = place_of(pattern, args, table=tables == {True})
     known = place.known(*likes)
     columns = place.columns(known)
@@ -219,7 +219,7 @@ def read_graded(path: str, args: options.Reading, *likes: Any, client: Any = Non
 
 
 def tell_remarks(remarks: Iterable[Remark]) -> None:
-    """Print each kind of remark of an experiment once, with its source; results have them for `--json`."""
+    """Print each kind of remark of an experiment once, with its source; `--json` has all remarks in the result."""
     for one in {one.code: one for one in reversed([*remarks])}.values():
         note(f"truerank: {one.source}: {one}", late=True)
 
@@ -251,7 +251,7 @@ def print_report(args: options.Options, report: Any) -> None:
 
 
 def with_remarks(args: options.Ratings, path: str, qrels: Qrels) -> Qrels:
-    """The qrels of a file, with remarks on them."""
+    """Print remarks on the qrels of a file, and return the qrels."""
     from truerank.experiments.policy import about_qrels
 
     remark(args, path, about_qrels(qrels, args.convention))
@@ -259,7 +259,7 @@ def with_remarks(args: options.Ratings, path: str, qrels: Qrels) -> Qrels:
 
 
 def read_ratings(args: options.Ratings, path: str, fold: bool = False) -> Any:
-    """The judgements of a file with `--grades` and `--aggregate`; prints how well several judges agree."""
+    """Read the judgements of a file with `--grades` and `--aggregate`; print how well several judges agree."""
     grades = " ".join(args.grades) if args.grades else None
     ratings = truerank.read_ratings(path, grades=grades, fold_queries=fold, **_named(args))
     if args.aggregate is None:
@@ -271,20 +271,20 @@ def read_ratings(args: options.Ratings, path: str, fold: bool = False) -> Any:
 
 
 def judgements_of(args: options.Ratings, path: str | None = None) -> Any:
-    """A file, by default that of `--qrels`, or its qrels if `--grades` or `--aggregate` apply; None without a file."""
+    """Return a file of judgements (default: `--qrels`), or its qrels if `--grades` or `--aggregate` is given."""
     path = args.qrels if path is None else path
     return read_ratings(args, path).qrels() if path and (args.grades or args.aggregate) else path
 
 
 def read_qrels(args: options.Ratings, path: str | None = None) -> Qrels:
-    """The qrels of a file in any known format, by default that of `--qrels`, with remarks on them."""
+    """Read the qrels of a file in any known format (default: `--qrels`), and print remarks on them."""
     judgements = judgements_of(args, path)
     qrels = truerank.read_judgements(judgements) if isinstance(judgements, str) else judgements
     return with_remarks(args, str(args.qrels if path is None else path), qrels)
 
 
 def without_features(path: str, between: str = "\n  ") -> str:
-    """The commands that give features to judgements."""
+    """Return a text with the commands that compute features for judgements."""
     own = shlex.quote(path)
     return between.join([
         "make features, and train on rows.parquet",
@@ -295,7 +295,7 @@ def without_features(path: str, between: str = "\n  ") -> str:
 
 
 def run_paths(arguments: Iterable[str]) -> list[str]:
-    """The files; a folder is replaced by its files in order of names, without hidden ones."""
+    """Return the files, with each folder replaced by its files in the order of names, without hidden files."""
     from truerank.io.streams import files_of
     from truerank.io.topics import TOPICS
 
@@ -304,7 +304,7 @@ def run_paths(arguments: Iterable[str]) -> list[str]:
         if os.path.isdir(argument):
             inside = [str(path) for path in files_of(argument) if path.name != TOPICS]  # which `read_run` applies
             if not inside:
-                raise UsageError(f"{argument}: the folder holds no runs")
+                raise UsageError(f"{argument}: the folder contains no runs. Name a folder with TREC runs, or the runs")
             paths += inside
         else:
             paths.append(argument)
@@ -312,9 +312,8 @@ def run_paths(arguments: Iterable[str]) -> list[str]:
 
 
 def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
-    """File names without `.json` and the endings of `run_name`.
-
-    Two runs of one name are misuse; with `or_paths` the paths are the names then.
+    """Return file names without `.json` and the endings of `run_name`. Two runs with one name are misuse; with
+    `or_paths`, the paths are then the names.
     """
     from truerank.io.trec import run_name
 
@@ -323,12 +322,14 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
         if or_paths:
             return list(map(printable, paths))
         twice = next(name for name in names if names.count(name) > 1)
-        raise UsageError(f"two runs are called {twice!r}; runs are named by their files without endings")
+        raise UsageError(
+            f"two runs have the name {twice!r}, which is their file name without the ending. Rename one of the files"
+        )
     return names
 
 
 def read_runs(args: options.Options, arguments: Iterable[str]) -> dict[str, Any]:
-    """Return the TREC runs in files and folders by name, with remarks on them."""
+    """Read the TREC runs in files and folders by name, and print remarks on them."""
     from truerank.experiments.policy import about_runs
 
     paths = run_paths(arguments)
@@ -351,12 +352,12 @@ def load_as(kinds: type[Any] | tuple[type[Any], ...], path: str, advice: str, *,
 
 def load_ranker(path: str) -> Any:
     """Load a ranker, or a pipeline that ends in one."""
-    advice = "which does not rank; expected a model of `truerank train`, or a calibrated ranker"
+    advice = "which does not rank. Name a model of `truerank train`, or a calibrated ranker"
     return load_as(truerank.Ranker, path, advice, steps=True)
 
 
 def predicted(model: Any, data: RankingData) -> np.ndarray:
-    """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
+    """Return scores in the row order of the file, from a ranker or a pipeline that ends in a ranker."""
     from truerank.data.columns import as_in_training
 
     data = as_in_training(data, getattr(model, "feature_names_in_", None))
@@ -379,7 +380,7 @@ def over_statistics(model: Any, *data: Any) -> list[Any]:
 
 @contextmanager
 def output(path: str | None) -> Iterator[IO[str]]:
-    """A text stream to `path`, written atomically and compressed by its ending; None or `-` is stdout."""
+    """Open a text stream to `path`, written atomically and compressed by its ending; None or `-` is stdout."""
     if path is None or path == "-":
         yield getattr(sys.stdout, "whole", sys.stdout)
         return
@@ -392,7 +393,7 @@ def output(path: str | None) -> Iterator[IO[str]]:
 
 
 def size_of(data: RankingData) -> str:
-    """Rows, queries and features in words."""
+    """Return the numbers of rows, queries and features in words."""
     return f"{counted(data.n_rows, 'row')}, {counted(data.n_queries, 'query')}, {counted(data.n_features, 'feature')}"
 
 
@@ -403,7 +404,7 @@ def write_scores(path: str | None, scores: np.ndarray) -> None:
 
 
 def few(names: Sequence[str]) -> str:
-    """The first three names, with an ellipsis if there are more."""
+    """Return the first three names, with an ellipsis if there are more."""
     return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
 
 
@@ -412,7 +413,7 @@ def note_nothing_found(queries: Iterable[Any], found: Iterable[str]) -> None:
     there = set(map(str, found))
     without = [str(query.id) for query in queries if str(query.id) not in there]
     if without:
-        note(f"truerank: {len(without)} of the queries find no document: {few(without)}")
+        note(f"truerank: no document was found for {counted(len(without), 'query')}: {few(without)}")
 
 
 def made_folder(args: options.Replace, path: str, names: Iterable[str]) -> Path:
@@ -432,7 +433,7 @@ def made_folder(args: options.Replace, path: str, names: Iterable[str]) -> Path:
 
 
 def write_summary(folder: Path, summary: dict[str, Any], text: str) -> None:
-    """`summary.json` and `summary.txt` in a folder."""
+    """Write `summary.json` and `summary.txt` into a folder."""
     with output(str(folder / "summary.json")) as stream:
         json.dump(plain(summary), stream, indent=1)
         stream.write("\n")
@@ -441,21 +442,21 @@ def write_summary(folder: Path, summary: dict[str, Any], text: str) -> None:
 
 
 def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
-    """Numbers of queries that a wins, loses and ties against b, and p-values of two paired tests."""
+    """Return the numbers of queries that a wins, loses and ties against b, and p-values of two paired tests."""
     from truerank.significance import paired_t, randomisation, win_loss
 
     return win_loss(a, b)._asdict() | {"p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p}}
 
 
 def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[str, str]:
-    """The second word of each numbered line by the first; `form` describes a line in messages, as "id URL"."""
+    """Return the second word of each numbered line by the first word; messages quote `form`, such as "id URL"."""
     pairs: dict[str, str] = {}
     for number, line in lines:
         words = [word.decode("utf-8") for word in line.encode("utf-8").split()]  # an id may contain other blanks
         if len(words) not in (0, 2):
             raise DataFileError(f"expected {form!r}, got {line.strip()[:60]!r}", path, number)
         if words and pairs.setdefault(words[0], words[1]) != words[1]:
-            raise DataFileError(f"{words[0]!r} occurs twice, once with {pairs[words[0]]!r}", path, number)
+            raise DataFileError(f"{words[0]!r} occurs twice, with {pairs[words[0]]!r} and {words[1]!r}", path, number)
     return pairs
 
 
@@ -469,7 +470,7 @@ def show(args: options.Json, report: Any, text: str, put: Callable[[str], None] 
 
 
 tell = partial(show, put=note)
-"""Like `show`, but the text goes to stderr."""
+"""Print like `show`, but the text to stderr."""
 
 
 def show_lines(args: options.Json, target: str | None, report: dict[str, Any], lines: Iterable[str]) -> int:
@@ -483,7 +484,7 @@ def show_lines(args: options.Json, target: str | None, report: dict[str, Any], l
 
 
 def read_names(path: str | None) -> list[str] | None:
-    """The names in a file, one on each line; None without a file."""
+    """Read the names in a file, one on each line; return None without a file."""
     if path is None:
         return None
     return [line.strip() for line in read_text(path).split("\n") if line.strip()]
@@ -491,7 +492,7 @@ def read_names(path: str | None) -> list[str] | None:
 
 @contextmanager
 def counted_looks(path: str | None) -> Iterator[Any]:
-    """The history of comparisons in a file, which is locked, and written if the block ends well; None without one."""
+    """Yield the history of comparisons in a locked file, and write it after a block without an error."""
     if path is None:
         yield None
         return
@@ -512,7 +513,7 @@ def counted_looks(path: str | None) -> Iterator[Any]:
 def check_one_stdin(paths: Sequence[str]) -> None:
     """Refuse standard input for more than one file."""
     if list(paths).count("-") > 1:
-        raise UsageError("only one of the files can be standard input (-)")
+        raise UsageError("two files are standard input (-), but only one can be. Name the other file")
 
 
 def refuse_idle(args: options.Options, names: Iterable[str], why: str) -> None:
@@ -523,5 +524,5 @@ def refuse_idle(args: options.Options, names: Iterable[str], why: str) -> None:
 
 
 def given(args: options.Options, *names: str) -> dict[str, Any]:
-    """The options that were given, by name."""
+    """Return the given options among `names`, by name."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}

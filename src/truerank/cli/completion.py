@@ -22,7 +22,7 @@ def run(args: Arguments) -> int:
 
 
 def script(shell: str) -> str:
-    """The completion script of a shell in `SHELLS`."""
+    """Return the completion script of a shell in `SHELLS`."""
     from truerank.measures.conventions import CONVENTIONS
     from truerank.models.registry import RANKERS
 
@@ -76,7 +76,7 @@ complete -o bashdefault -o default -F _truerank truerank
 
 
 def _options() -> dict[str, tuple[list[str], str]]:
-    """Long options and summary of each command."""
+    """Return the long options and the summary of each command."""
     from truerank.cli import COMMANDS, command_parser
 
     found = {}

@@ -1,13 +1,13 @@
-"""`truerank convert`: judged rankings, or judgements, from one file format into another.
+"""`truerank convert`: convert judged rankings or judgements from one file format into another.
 
-Convert judged rankings. The endings of the files name the formats: .csv, .tsv, .parquet, .arrow and .feather are
-tables, all other files are LETOR text; .gz, .xz and .zst are compressed. --to lightgbm writes text without qid, and
+Convert judged rankings. Files that end in .csv, .tsv, .parquet, .arrow and .feather are tables, all others are LETOR
+text; .gz, .xz and .zst are compressed. --to lightgbm writes text without qid, and
 the group sizes to OUT.query; --to xgboost writes the group sizes to OUT.group; --to qrels writes the judgements only.
-With --sparse, zeros are not written.
+With --sparse, zeros are omitted from LETOR text.
 
 Convert judgements without features: from Quepid, OpenSearch, RRE, ESCI, BEIR, ranx, PyTerrier and others, found by
-content, to the format of --to. By default a table has one row for each grade, with the judge, and other files are TREC
-qrels. --join adds the columns of a table of documents.
+content, to the format of --to. Without --to, a table has one row for each grade and judge, and any other output file
+is TREC qrels. --join adds the columns of a table of documents.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Arguments(options.Columns, options.Judged):
 
 
 def run(args: Arguments) -> int:
-    """Read, write, and print a summary."""
+    """Convert the file, and print a summary."""
     from truerank.io.group_sizes import write_group_sizes
     from truerank.io.letor.write import write_rows
     from truerank.io.streams import open_outputs

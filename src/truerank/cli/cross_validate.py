@@ -68,7 +68,7 @@ class Arguments(options.Learning, options.Folds, options.Clustered, options.Reco
 
 
 def run(args: Arguments) -> int:
-    """One row per fold: the settings chosen by validation and the measures on the test queries."""
+    """Print a row for each fold: settings chosen on validation queries, and measures on test queries."""
     import numpy as np
 
     from truerank.measures import parse_measure
@@ -86,7 +86,7 @@ def run(args: Arguments) -> int:
         return _curve(args, settings) if args.curve else _compared(args, settings)
     candidates, seed = _candidates(args, settings)
     if len(candidates) == 1:
-        common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
+        common.refuse_idle(args, ["select"], "chooses among several settings. Add --grid key=v1,v2")
     select = parse_measure(args.select or "AP", convention=args.convention).tie_averaged()
     if n_folds(args) < 3:
         raise common.UsageError(f"--cv must be at least 3 (train, validation, test), got {args.cv}")
@@ -128,7 +128,7 @@ def run(args: Arguments) -> int:
 
 
 def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, float], averaged: dict[str, float]) -> int:
-    """Print a row for each fold, and the means over the folds; those with ties averaged where they differ."""
+    """Print a row for each fold, and means over the folds, also with averaged ties if these means differ."""
     report = {"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
               "mean_ties_averaged": averaged}  # fmt: skip
     record(args, report)
@@ -152,7 +152,7 @@ def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, floa
 
 
 def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: Arguments) -> int:
-    """Fit them all; the number of the one that is best on the validation queries, the first of equals."""
+    """Fit all rankers, and return the number of the best on the validation queries (of equals, the first)."""
     best, best_value = 0, None
     for number, ranker in enumerate(rankers):
         if args.categorical:
@@ -167,7 +167,7 @@ def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: Arg
 
 
 def _compared(args: Arguments, settings: dict[str, Any]) -> int:
-    """Several rankers over the same folds: their means, and each against `--ranker` by the first measure."""
+    """Compare several rankers over the same folds, each with `--ranker` by the first measure."""
     names = [args.ranker, *args.against]
     if len(set(names)) < len(names):
         raise common.UsageError(f"each ranker is named once, got {', '.join(names)}")
@@ -197,7 +197,7 @@ def _compared(args: Arguments, settings: dict[str, Any]) -> int:
 
 
 def _curve(args: Arguments, settings: dict[str, Any]) -> int:
-    """The learning curve of one ranker, measured on the first fold."""
+    """Print the learning curve of a ranker, measured on the first fold."""
     import numpy as np
 
     from truerank.data.splits import query_folds
@@ -219,7 +219,7 @@ def _curve(args: Arguments, settings: dict[str, Any]) -> int:
 
 
 def _candidates(args: Arguments, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
-    """The settings to choose from, checked, and the seed of the rankers."""
+    """Check and return the settings to choose from, and the seed of the rankers."""
     # The seed draws the folds of a single file too: a ranker that draws nothing may do without it there.
     seeded = (
         not Path(args.folds).is_file() or "random_state" in ranker_options.make_ranker(args.ranker, {}).get_params()
@@ -232,7 +232,7 @@ def _candidates(args: Arguments, settings: dict[str, Any]) -> tuple[list[dict[st
 
 
 def _choices(grid: list[str]) -> list[dict[str, Any]]:
-    """Every combination of the grid's values; one empty choice without a grid."""
+    """Return every combination of the grid's values, or one empty choice without a grid."""
     lists: dict[str, list[Any]] = {}
     for key, text in ranker_options.key_values("--grid", "key=v1,v2,…", grid).items():
         values = ranker_options.listed(text)
@@ -243,7 +243,7 @@ def _choices(grid: list[str]) -> list[dict[str, Any]]:
 
 
 def _folds(place: Path, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
-    """(name, training, validation, test data) of each fold of partitions or a folder."""
+    """Yield (name, training, validation, test data) of each fold of partitions or a folder."""
     if args.cluster is not None:
         with common.cluster_of(args.cluster) as client:
             yield from _folds_of(common.read_graded(args.folds, args, client=client), args)
@@ -260,7 +260,7 @@ def _folds(place: Path, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def _folds_of(data: truerank.RankingData, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
-    """The same of queries that are split here."""
+    """Yield (name, training, validation, test data) of folds into which the queries are divided here."""
     import numpy as np
 
     from truerank.data.splits import query_folds

@@ -61,7 +61,7 @@ def run(args: Arguments) -> int:
     if args.action == "apply":
         return _apply(args)
     if args.output is None:
-        raise common.UsageError("name the file to write with -o cutoff.json")
+        raise common.UsageError("no output file is named. Add -o cutoff.json")
     cutoff = truerank.Cutoff(**{"random_state": 0} | common.given(args, *FIT))
     if args.confidence is None and parse_loss(cutoff.loss, None).kind != "missed":
         cutoff.set_params(confidence=0.9)
@@ -73,28 +73,28 @@ def run(args: Arguments) -> int:
 
 
 def _curve(cutoff: truerank.Cutoff) -> str:
-    """Return the curve of the risk with its bounds, "" without a confidence."""
+    """Return a text with the curve of the risk and its bounds, or "" without a confidence."""
     curve = cutoff.drawn_curve()
     if "simultaneous" not in curve:
         return ""
     figures = zip(*(curve[name] for name in ("answered", "queries", "risk", "bound", "simultaneous")))
     rows = [[f"{share:.0%}", int(n), *(f"{value:.3f}" for value in values)] for share, n, *values in figures]
     heads = ["answered" if cutoff.kind_ == "answer" else "shown", "queries", "risk", "bound", "bound of all"]
-    note = "Tests in a fixed order (bound) give the threshold. The bounds of all rows hold at once, and are wider."
+    note = "Tests in a fixed order (bound) give the threshold. The bounds in the last column hold for all rows at once."
     return f"\n\n{table(rows, heads)}\n\n{note}"
 
 
 def load_cutoff(path: str) -> truerank.Cutoff:
     """Return the cutoff in a file that `truerank cutoff fit` wrote."""
     cutoff: truerank.Cutoff = common.load_as(
-        truerank.Cutoff, path, "not a cutoff; make a cutoff with truerank cutoff fit"
+        truerank.Cutoff, path, "which is not a cutoff. Make a cutoff with truerank cutoff fit"
     )
     return cutoff
 
 
 def _apply(args: Arguments) -> int:
     if not args.files:
-        raise common.UsageError("name the file that `truerank cutoff fit` wrote")
+        raise common.UsageError("no cutoff is named. Give the file that `truerank cutoff fit` wrote")
     cutoff = load_cutoff(args.files[0])
     scores, _, qid = _lists(args, args.files[1:])
     names = list(dict.fromkeys(map(str, qid.tolist())))
@@ -109,7 +109,7 @@ def _apply(args: Arguments) -> int:
 
 
 def _lists(args: Arguments, files: list[str]) -> tuple[Any, Any, Any]:
-    """Scores (n,) or (n, r), grades (None in apply) and query of each row."""
+    """Return scores (n,) or (n, r), grades (None in `apply`) and query of each row."""
     from truerank.experiments.systems import read_stated
 
     graded = args.action == "fit"

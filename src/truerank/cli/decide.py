@@ -1,4 +1,4 @@
-"""`truerank decide`: probabilities of relevance, and the decisions of least expected cost."""
+"""`truerank decide`: compute probabilities of relevance, and decisions of least expected cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Arguments(options.Columns, options.Training, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Write one line for each row, in their order: P(relevant), then 1 (take), 0 (leave) or -1 (abstain)."""
+    """Write a line for each row in order: P(relevant), then 1 (take), 0 (leave) or -1 (abstain)."""
     from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
 
     costs = common.given(args, "cost_fp", "cost_fn", "cost_tp", "cost_tn")
@@ -66,7 +66,7 @@ def run(args: Arguments) -> int:
 
 
 def _probabilities(args: Arguments) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """P(relevant) and score of each row in the file's order, the data or None, and the result of `_seen`."""
+    """Return P(relevant) and score of each row in file order, the data or None, and the result of `_seen`."""
     from truerank.calibration.base import Calibrator
     from truerank.io.scores import read_scores
 
@@ -87,14 +87,14 @@ def _probabilities(args: Arguments) -> tuple[Any, Any, Any, dict[str, Any]]:
 
 
 def _seen(args: Arguments, model: truerank.CalibratedRanker, data: truerank.RankingData) -> dict[str, Any]:
-    """The queries that trained or calibrated the model, and whether values are withheld, for JSON; prints a note."""
+    """Print and return which queries trained or calibrated the model, and whether values are withheld."""
     found = truerank.training_queries(model, data)
     withheld = bool(found.recognised) and args.training_queries != "keep"
     if found.recognised:
         effect = (
-            "expected costs and means are withheld; add --training-queries keep to print them"
+            "expected costs and means are withheld. Add --training-queries keep to print them"
             if withheld
-            else "the figures include them and are no evidence about new queries"
+            else "the figures include these queries, and are too optimistic for new queries"
         )
         common.note(f"{args.calibrated}: {found}; {effect}")
     return {"training_queries": found.to_dict(), "withheld": withheld}

@@ -1,4 +1,4 @@
-"""`truerank deploy`: put a model into a live engine, and compare its rankings there with our own (`--verify`)."""
+"""`truerank deploy`: put a model into a live engine, and compare its rankings there with truerank's (`--verify`)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Arguments(options.Reading, options.Statistics, options.Json):
         "with --verify-only: factor of the scores that deploy printed (default: 1)",
         "X",
         to="verify_only",
-        why="belongs to --verify-only; a deployment determines the factor itself",
+        why="belongs to --verify-only, because a deployment determines the factor",
     )
     tolerance: float | None = verified(
         "accepted difference of scores, divided by the largest score (default: 1e-05)", "T"

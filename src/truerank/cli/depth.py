@@ -1,8 +1,8 @@
-"""`truerank depth`: does reranking pay, and how many documents need it.
+"""`truerank depth`: show whether reranking pays, and how many documents to rerank.
 
-Reads the run of the first stage and the scores of a reranker for its documents, and prints quality and cost by the
-number of reranked documents. The command chooses the least depth that is significantly not worse than the full depth by
-more than --margin.
+Read the run of the first stage and a reranker's scores of its documents, and print quality and cost by depth, the
+number of reranked documents. The command chooses the smallest depth with a loss significantly below --margin, compared
+with the full depth.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Arguments(options.Judged, options.Seed, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Print the table."""
+    """Print quality and cost by depth."""
     depths = args.depths or None
     cost: float | dict[int, float] = args.cost
     if args.measured_costs:

@@ -1,8 +1,8 @@
-"""`truerank describe`: summary and data quality of judged rankings.
+"""`truerank describe`: summarise judged rankings, and report their data quality.
 
 Describe judged rankings: queries, grades, and findings such as constant or duplicate features, queries without pairs,
-conflicting grades of identical rows, and queries that several files share. In a folder, the folds (Fold*/train, vali,
-test) or the parts (S1 ... S5, or all data files) are read.
+conflicting grades of identical rows, and queries that several files share. In a folder, the command reads the folds
+(Fold*/train, vali, test), the parts S1 to S5, or all data files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Arguments(options.Categorical, options.Judged, options.Clustered, options.
 
 
 def run(args: Arguments) -> int:
-    """Describe each file, and what files share that should share nothing."""
+    """Describe each file, and the queries that several files share."""
     with common.cluster_of(args.cluster) as client:
         return _describe(args, client)
 
@@ -69,7 +69,7 @@ def _describe(args: Arguments, client: Any) -> int:
 
 
 def _examined(path: str, args: Arguments, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
-    """Describe one file: its data, rows of each grade, findings, and the spread of each feature."""
+    """Return the data of a file, rows of each grade, findings, and the spread of each feature."""
     from truerank.data.checkup import examine, ranks_as_scores, scored, spreads
     from truerank.data.remarks import RemarkWarning
     from truerank.io.scores import read_scores
@@ -93,7 +93,7 @@ def _examined(path: str, args: Arguments, client: Any) -> tuple[Any, dict[str, i
 
 
 def _read(path: str, args: Arguments) -> Any:
-    """One file. Options that the columns of a table need are found, used and printed."""
+    """Read a file; find, use and print the options that the columns of a table require."""
     if not common.table_kind(path):
         return common.read_data(path, args)
     data, words = read_as_found(path, args)
@@ -106,9 +106,8 @@ def _read(path: str, args: Arguments) -> Any:
 
 
 def read_as_found(path: str, args: options.Reading, *, trains: bool = True) -> tuple[Any, list[str]]:
-    """The data of a table, and the options that its columns need to be read.
-
-    If they are not to train a ranker, grades are not required, and categories are left out, too.
+    """Return the data of a table, and the options that its columns require. Data that train no ranker may lack grades,
+    and lose their categories.
     """
     try:
         return common.read_data(path, args, graded=trains and args.grade_column is None), []
@@ -131,7 +130,7 @@ def read_as_found(path: str, args: options.Reading, *, trains: bool = True) -> t
 
 
 def _show(files: list[dict[str, Any]], findings: list[Any], args: Arguments) -> None:
-    """The files and what was found, as a table and lines, or as one JSON object."""
+    """Print the files and the findings as a table and lines, or as one JSON object."""
     from truerank.data.remarks import CODES, in_order
 
     levels = sorted({grade for file in files for grade in file["grades"]}, key=float)
@@ -166,7 +165,7 @@ def _show(files: list[dict[str, Any]], findings: list[Any], args: Arguments) -> 
 
 
 def _grades(data: Any) -> dict[str, int]:
-    """Rows of each grade; grades that are no few numbers are shown by their whole part."""
+    """Return the number of rows by grade; more than 20 grades are counted by their whole part."""
     import numpy as np
 
     if data.y is None:
@@ -178,7 +177,7 @@ def _grades(data: Any) -> dict[str, int]:
 
 
 def _groups(paths: list[str]) -> list[tuple[str | None, list[str]]]:
-    """Files that should share no query, by group: the named files, and each fold of a folder."""
+    """Return groups of files that should share no query: the named files, and each fold of a folder."""
     from truerank.io.letor.folds import fold_folders
 
     folders = [path for path in paths if path != "-" and Path(path).is_dir()]

@@ -1,9 +1,10 @@
-"""`truerank features`: features of judged documents from a live search engine.
+"""`truerank features`: compute features of judged documents in a live search engine.
 
 Compute the features of judged documents in OpenSearch, Elasticsearch or Solr, for `truerank train`. Without --qrels,
 make a starting set of features from the fields of the index, print it, and write it to OUT (JSON): review it first.
-With --qrels, compute the features of --features for all judged documents. Judged documents that the engine does not
-have are left out and listed in OUT.missing.csv. After an interruption the same command continues. `truerank deploy`
+With --qrels, compute the features in the file --features for all judged documents. A judged document that the engine
+lacks is left out, and listed in OUT.missing.csv. To continue after an interruption, repeat the command. `truerank
+deploy`
 stores the same features in the engine.
 """
 
@@ -69,12 +70,12 @@ def run(args: Arguments) -> int:
         return _proposed(args, engine, solr)
     own = read_features(args, engine, solr)
     if not own.for_solr and own.index is None:
-        raise common.UsageError("name the index of the documents: --index NAME")
+        raise common.UsageError("no index is named. Add --index NAME")
     return _collected(args, engine, own)
 
 
 def _proposed(args: Arguments, engine: Engine, solr: bool) -> int:
-    """Write features that are made of the index."""
+    """Write a starting set of features from the fields of the index."""
     from truerank.io.feature_sets import made_of_index
 
     if args.index is None and not solr:
@@ -93,7 +94,7 @@ def _proposed(args: Arguments, engine: Engine, solr: bool) -> int:
 
 
 def read_features(args: Arguments, engine: Engine, solr: bool) -> FeatureSet:
-    """The features of `--features` or `--feature-set`, with `--index` and `--key`."""
+    """Return the features of `--features` or `--feature-set`, with `--index` and `--key`."""
     from truerank.io.feature_sets import read_feature_set, stored_set
 
     own: FeatureSet | None
@@ -112,7 +113,7 @@ def read_features(args: Arguments, engine: Engine, solr: bool) -> FeatureSet:
 
 
 def _collected(args: Arguments, engine: Engine, own: FeatureSet) -> int:
-    """Compute the features of all judged pairs; stored answers are not requested again."""
+    """Compute the features of all judged documents, without requesting stored answers again."""
     from truerank.io.engine_features import engine_features
     from truerank.io.feature_sets import agreed
     from truerank.io.judgements.tables import write_csv

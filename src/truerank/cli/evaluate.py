@@ -1,4 +1,4 @@
-"""`truerank evaluate`: measures of a model, a score file or a TREC run."""
+"""`truerank evaluate`: compute measures of a model, a score file or a TREC run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Arguments(options.Compared, options.Columns, options.Collapse, options.Clu
 
 
 def run(args: Arguments) -> int:
-    """Evaluate, and print convention, empty queries, missing topics and ties with the values."""
+    """Evaluate a system; print the values, the convention, empty queries, missing topics and ties."""
     from truerank.data.provenance import UNRECOGNISED
     from truerank.measures import parse_measures
     from truerank.measures.coverage import exceptions
@@ -44,13 +44,15 @@ def run(args: Arguments) -> int:
             "compare` for several"
         )
     if not named.files:
-        raise common.UsageError(f"name what to evaluate: {'a run' if args.data is None else 'MODEL or --scores FILE'}")
+        raise common.UsageError(
+            f"no system is named. Name {'a run' if args.data is None else 'MODEL or --scores FILE'}"
+        )
     if not named.models and args.data is not None:
         common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model. Name a model")
     names = " ".join(args.measures)
     measures = parse_measures(names, named.convention)  # misspelt names fail before any file is read
     if args.cluster is not None and not named.models:
-        raise common.UsageError("--cluster goes with MODEL --data PATTERN")
+        raise common.UsageError("--cluster requires a model and a pattern of files: MODEL --data PATTERN")
     if args.explain is not None:
         explained = [
             truerank.explain_measure(common.judgements_of(args), named.runs[0], m, query=args.explain)

@@ -1,7 +1,7 @@
-"""`truerank explain`: why one document ranks above another, or which features matter.
+"""`truerank explain`: show why one document ranks above another, or which features matter.
 
-With --query: show why one document of this query ranks above another. Without --query: show the weight of each feature
-in the model, and the loss of the measure when the feature is shuffled within queries or, with --train, removed.
+With --query: show why one document of this query ranks above another. Without --query: show the weight of each
+feature, and the loss of the measure when the feature is shuffled within queries, or with --train removed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Arguments(options.Columns, options.Training, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Print the contributions; rows without document ids are named by their number in the file, from 1."""
+    """Print the contributions; a row without a document id has its number in the file, from 1, as its name."""
     from truerank.experiments.policy import about_data
 
     convention, most = args.convention or "ranklib", args.most or MOST
@@ -116,13 +116,13 @@ def _features(args: Arguments, model: Any, data: Any, convention: str, most: int
 
 
 def _by_feature(found: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
-    """Loss, low, high, adjusted p, noise floor by feature and kind; the features in the first kind's order."""
+    """Return loss, low, high, adjusted p and noise floor by feature and kind, in the first kind's order."""
     first, *others = ({name: values for name, *values in one.to_rows()} for one in found.values())
     return {name: dict(zip(found, [first[name], *(one[name] for one in others)])) for name in first}
 
 
 def _row(name: str | None) -> int | None:
-    """Number of a row from 0; the command line counts from 1, as `truerank predict --format run` does."""
+    """Return the number of a row from 0; names count from 1, as in `truerank predict --format run`."""
     if name is None:
         return None
     if not name.isdecimal() or int(name) < 1:

@@ -1,4 +1,4 @@
-"""`truerank export`: a model in the format of a search engine or another tool, with a certificate."""
+"""`truerank export`: write a model in the format of a search engine or another tool, with a certificate."""
 
 from __future__ import annotations
 

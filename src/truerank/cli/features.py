@@ -1,9 +1,9 @@
-"""`truerank text features`: a feature matrix from TREC runs, or an index of documents.
+"""`truerank text features`: compute features from TREC runs, or from an index of documents.
 
 Make a feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for each
 document that a run retrieved for a topic, and a column for each run. --index and --queries compute features of text: a
-row for each candidate of a query. OUT is LETOR text, or a table with named columns if its name ends in .csv, .tsv,
-.parquet, .arrow or .feather. `truerank features` asks a search engine for features.
+row for each candidate of a query. If the name OUT ends in .csv, .tsv, .parquet, .arrow or .feather, the output is a
+table, otherwise LETOR text. `truerank features` asks a search engine for features.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Arguments(Writing):
 
 
 def run(args: Arguments) -> int:
-    """Read, join, write."""
+    """Compute the features of runs or texts, and write them."""
     if args.index is not None:
         return _of_text(args, args.index)
     if args.runs is None:
-        raise common.UsageError("name what features are made of: --runs RUN …, or --index DIR")
+        raise common.UsageError("no input is named. Name runs (--runs RUN …) or an index (--index DIR)")
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
     qrels = None if args.qrels is None else common.read_qrels(args)
@@ -81,7 +81,7 @@ def run(args: Arguments) -> int:
 
 
 def _of_text(args: Arguments, folder: str) -> int:
-    """Features of the candidates of each query in an index."""
+    """Return the features of the candidates of each query in an index."""
     if args.queries is None and args.qrels is None:
         raise common.UsageError("--index needs --queries, or --qrels whose queries are texts")
     index = truerank.Index(folder)
@@ -102,14 +102,14 @@ def _of_text(args: Arguments, folder: str) -> int:
 
 
 def queries_of(args: Writing, qrels: Any) -> Any:
-    """The queries of --queries, by default the texts of the judged ones."""
+    """Return the queries of `--queries` (default: the texts of the judged queries)."""
     from truerank.io.documents import queries_of
 
     return queries_of(qrels) if args.queries is None else truerank.read_queries(args.queries, field=args.query_field)
 
 
 def _with_vectors(data: truerank.RankingData, args: Arguments) -> truerank.RankingData:
-    """Add the columns of vectors, named by their files."""
+    """Return the data with columns of vector similarities, named by the files of vectors."""
     if args.vectors is None:
         return data
     of_queries = args.query_vectors or []
@@ -133,7 +133,7 @@ def mapped(data: truerank.RankingData, args: Writing) -> Any:
 
 
 def written(args: Writing, data: Any, remark: str = "", **more: Any) -> int:
-    """Write the data and print a summary, which includes `more`."""
+    """Write the data, and print a summary with the entries `more`."""
     (truerank.write_table if common.table_kind(args.output) else truerank.write_letor)(data, args.output)
     if args.output == "-":
         return 0

@@ -1,9 +1,9 @@
-"""`truerank fuse`: one run of several, learned from judged topics, by a learned model, or by a rule.
+"""`truerank fuse`: fuse several runs by a rule, by weights learned from judged topics, or by a learned model.
 
 Fuse runs in one of four ways. --method fuses by a rule. --sum adds up a feature of the runs, such as the scores that a
 search engine normalises, with given weights. --qrels learns weights from judged topics, compares the
 result with the rules by cross-validation over topics, and saves it with --model. --model alone applies a learned
-fusion to runs of new topics. A run is named by its file without the ending.
+fusion to runs of new topics. The name of a run is the name of its file without the ending.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Arguments(options.Judged, options.Topics, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Learn, apply or fuse by rule."""
+    """Learn a fusion, apply a learned fusion, or fuse by a rule."""
     if args.method is None and args.sum is None and args.qrels is None and args.model is None:
         raise common.UsageError(
             "give --qrels FILE to learn, --model MODEL to fuse with a learned model, --method NAME to fuse by a rule, "
@@ -90,12 +90,14 @@ def run(args: Arguments) -> int:
     if not args.runs:
         raise common.UsageError("name the runs to fuse: truerank fuse a.run b.run --method rrf -o fused.run")
     if args.json and (args.output == "-" or (args.output is None and args.qrels is None)):
-        raise common.UsageError("--json prints a summary; name the file that is written with -o")
+        raise common.UsageError("--json prints a summary on standard output. Name a file for the fused run with -o RUN")
     if args.qrels is not None:
         return _learn(args)
     model = None
     if args.model is not None:
-        model = common.load_as(truerank.RunFusion, args.model, "not a RunFusion; learn one with --qrels FILE")
+        model = common.load_as(
+            truerank.RunFusion, args.model, "which is not a learned fusion. Learn one: add --qrels FILE"
+        )
     pool = truerank.RunPool(common.read_runs(args, args.runs))
     _report_findings(pool)
     if args.export is not None:
@@ -159,9 +161,7 @@ def _learn(args: Arguments) -> int:
         topics=args.topics, random_state=seed, **common.given(args, "cv"),
     )  # fmt: skip
     if others and not evidence.better_than("one-weight"):
-        common.note(
-            "weights by query do not pay here: they are not shown to be better than one weight for each run, kept"
-        )
+        common.note("weights by query are not significantly better, so that the model has one weight for each run")
         model, ranker_name = others["one-weight"], "nonnegative-list-net"
     model.fit(pool)
     assert pool.unretrieved is not None
@@ -223,7 +223,7 @@ def _print(report: dict[str, Any], evidence: Any, args: Arguments) -> None:
     )
     absent = report["topics_without_runs"]
     if absent:
-        rule = "they count 0 for every method" if args.topics == "all" else "they are left out"
+        rule = "these topics count 0 for every method" if args.topics == "all" else "these topics are left out"
         print(f"judged topics that no run has: {len(absent)}; {rule}")
     if "weights" in report:
         print("\n" + common.table([[name, weight] for name, weight in report["weights"].items()], ["run", "weight"]))
@@ -240,7 +240,7 @@ def _write(fused: Any, args: Arguments) -> str:
 
 
 def _note_equal(pool: Any, method: str) -> None:
-    """Print a note on lists without two different scores, whose documents min-max scaling counts as the worst."""
+    """Print a note on lists with a single score, to which min-max scaling gives the value 0."""
     import numpy as np
 
     low, high = (pool.per_list(way, pool.scores) for way in (np.minimum, np.maximum))

@@ -1,4 +1,4 @@
-"""`truerank gate`: whether retrieval is as good as before, as an exit code for continuous integration.
+"""`truerank gate`: test in continuous integration whether retrieval is as good as before.
 
 The exit code is 0 for PASS, 1 for FAIL, 3 for INCONCLUSIVE, and 2 for input that cannot be read. The first line is the
 verdict. Results are JSON lines such as {"query_id": "q1", "results": ["d3", "d1"]}, or TREC runs; the gold set is JSON
@@ -11,7 +11,7 @@ from truerank.cli import common, options
 from truerank.cli.parser import OutputFile, argument, option, positive
 
 FAILURE = 2
-"""The exit code of errors, because 1 is a verdict."""
+"""Exit code of errors, because exit code 1 is the verdict FAIL."""
 
 
 class Arguments(options.Judged, options.Segments, options.Collapse, options.Seed, options.Json):

@@ -1,4 +1,4 @@
-"""The frame of a command: errors as one line, interrupts, and standard streams that may be closed."""
+"""Run a command with errors as one line, interrupts, and standard streams that may be closed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 INTERRUPTED, INTERNAL_ERROR = 130, 70
 GRACE = 0.5
-"""Seconds that a command has after an interrupt to end by itself, before the process ends without it."""
+"""Seconds for a command to end by itself after an interrupt, before the process ends."""
 
 
 def as_program(command: Callable[[], int]) -> int:
-    """Run the command line as a process of its own: it ends within a second of an interrupt."""
+    """Run the command line in a process that ends within a second of an interrupt."""
     _open_closed_descriptors()
     sys.unraisablehook = _unraisable
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -44,13 +44,13 @@ def as_program(command: Callable[[], int]) -> int:
 
 
 def _ignore_interrupts() -> None:
-    """Ignore interrupts from here on, because only the exit is left."""
+    """Ignore further interrupts, because the process is about to exit."""
     with suppress(ValueError, OSError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _unraisable(found: Any) -> None:
-    """Print errors that Python cannot raise, such as in a destructor, apart from interrupts (see `Interruptible`)."""
+    """Print errors that Python cannot raise, such as in a destructor, except interrupts (see `Interruptible`)."""
     if not issubclass(found.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(found)
 
@@ -58,11 +58,11 @@ def _unraisable(found: Any) -> None:
 def guarded(
     command: str, run: Callable[[], int | None], argv: list[str], wording: OptionWording, failure: int = 1
 ) -> int:
-    """Run a command: expected failures become one line on stderr, others a report; a closed pipe ends quietly.
+    """Run a command: an expected failure prints one line on stderr, any other writes a report; a closed pipe ends
+    quietly.
 
     With `--json` a failure prints one object too, `{"error": message, "exit_code": code}` after the fields and the
-    `details` of the error. Messages have the words of the command's options. `failure` is the exit code of expected
-    failures.
+    `details` of the error. Messages name the options of the command. `failure` is the exit code of expected failures.
     """
     from truerank.cli.parser import UsageError
     from truerank.core.errors import TruerankError
@@ -124,7 +124,7 @@ def _warnings_to_stderr(wording: OptionWording) -> Iterator[None]:
 
 
 def message(error: BaseException, wording: OptionWording) -> str:
-    """Return one readable line; advice about sparse matrices only for a command that reads one."""
+    """Return an error as one readable line, with advice on `--sparse` if the command has this option."""
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     elif isinstance(error, OSError) and error.errno == errno.EBADF:
@@ -142,7 +142,7 @@ def message(error: BaseException, wording: OptionWording) -> str:
 
 
 def _is_about_input(error: BaseException) -> bool:
-    """Whether an error is scikit-learn's check of arguments, which reports bad input as ValueError and TypeError."""
+    """Return whether an error comes from scikit-learn's check of arguments (ValueError, TypeError)."""
     if not isinstance(error, ValueError | TypeError):
         return False
     trace = error.__traceback__
@@ -152,7 +152,7 @@ def _is_about_input(error: BaseException) -> bool:
 
 
 def _reported(error: BaseException, argv: list[str]) -> str:
-    """Write the traceback to a file; returns one line with the error and the name of the file."""
+    """Write the traceback to a file; return a line with the error and the name of the file."""
     import platform
     import tempfile
     import traceback
@@ -179,7 +179,7 @@ def _reported(error: BaseException, argv: list[str]) -> str:
 def _open_closed_descriptors() -> None:
     """Open closed standard descriptors as the null device, so that no other file gets their numbers.
 
-    A closed standard output cannot be written: what a command prints there fails.
+    Printing to a closed standard output fails.
     """
     for number in (0, 1, 2):
         try:
@@ -194,7 +194,7 @@ def _open_closed_descriptors() -> None:
 
 
 def _silence_stdout() -> None:
-    """Point stdout at nothing, so that the final flush is silent."""
+    """Redirect stdout to the null device, so that the final flush is silent."""
     with suppress(OSError, ValueError, AttributeError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
@@ -217,7 +217,7 @@ def _flushed(code: int) -> int:
 
 
 def _watch_interrupts() -> None:
-    """A thread that ends the process when a command does not end by itself after an interrupt.
+    """Start a thread that ends the process if the command does not end after an interrupt.
 
     Python runs signal handlers between two bytecodes of the main thread, which may be minutes inside compiled code.
     The write to this pipe happens in the signal itself.

@@ -1,4 +1,4 @@
-"""`truerank import`: a model of another tool becomes a truerank model."""
+"""`truerank import`: convert a model of another tool into a truerank model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Arguments(options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Read, check and save the model, and print its kind."""
+    """Import the model, save it, and print its kind."""
     names = common.read_names(args.feature_names)
     ranker = truerank.import_model(args.file, feature_names=names, n_features=args.n_features)
     truerank.save_model(ranker, args.output)

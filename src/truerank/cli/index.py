@@ -1,7 +1,7 @@
-"""`truerank text index`: an index of a collection of documents.
+"""`truerank text index`: index a collection of documents.
 
 Index documents for `search`, `features` and `pipeline`. An index is a folder. The command builds the index in a
-temporary folder and moves it into place, so a killed command can be run again.
+temporary folder and moves it into place, so that an interrupted command can be repeated.
 """
 
 from __future__ import annotations

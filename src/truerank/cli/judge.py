@@ -3,7 +3,7 @@
 plan: draw the documents of TREC runs that people should judge, and write a CSV file to fill in. estimate: print values
 and differences of the runs from the filled file, with intervals that hold for any judges. agree: print how well two
 judges agree. leaderboard: print whether model judges order the runs as people (--qrels) do. pool:
-print what each group of runs would lose if it had not fed the pool of judged documents.
+print what each group of runs would lose if the group had not contributed to the pool of judged documents.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Arguments(options.Judged, options.Topics, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Plan, estimate, or compare judges."""
+    """Run the action: plan, estimate, agree, leaderboard or pool."""
     files = [*args.files, *args.runs]
     if not files:
         raise common.UsageError(f"{args.action} needs files. Name {'two qrels' if args.action == 'agree' else 'runs'}")
@@ -108,7 +108,7 @@ def _leaderboard(args: Arguments, files: list[str]) -> int:
 
 def _plan(args: Arguments, files: list[str]) -> int:
     if args.output is None:
-        raise common.UsageError("name the file of the plan with -o judge.csv")
+        raise common.UsageError("no output file of the plan is named. Add -o judge.csv")
     if args.judges and args.plan is None:
         raise common.UsageError("--judges helps to plan once people have judged: add --plan with an earlier round")
     given = common.given(args, "measure", "budget", "uniform", "scale")

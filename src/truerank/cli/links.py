@@ -1,6 +1,5 @@
-"""`truerank text links`: PageRank, HostRank and relevance propagation over an edge list.
-
-Compute the PageRank of every node of an edge list, and its HostRank if the URLs are known, as a CSV table. With
+"""`truerank text links`: compute PageRank, HostRank and relevance propagation over an edge list. Compute the PageRank
+of every node of an edge list, and its HostRank if the URLs are known, as a CSV table. With
 --index and --queries: compute ten variants of relevance propagation as TREC runs, which `truerank text features
 --runs` joins.
 """
@@ -39,7 +38,7 @@ class Arguments(Options):
 
 
 def run(args: Arguments) -> int:
-    """Read the links, compute, write."""
+    """Read the links, and write ranks of nodes or runs."""
     if (args.index is None) != (args.queries is None):
         raise common.UsageError("relevance propagation needs both --index and --queries")
     graph = truerank.read_links(args.edges)
@@ -52,7 +51,7 @@ def run(args: Arguments) -> int:
     if urls:
         columns["hostrank"] = truerank.hostrank(graph, urls, **damping)
     else:
-        common.note("truerank text links: no URLs, so no HostRank (--urls)")
+        common.note("truerank text links: HostRank is not computed without the URLs of the nodes. Add --urls FILE")
     with common.output(args.output) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["id", *columns])
@@ -105,5 +104,7 @@ def _propagate(args: Arguments, folder: str, asked: str, graph: Any, urls: dict[
             found = propagated_run(index, queries, own, variant, parents=parents, **settings)
             found.write(out / f"{variant}.run", tag=variant)
     if parents is None:
-        common.note("truerank text links: no URLs, so no variants along the tree of a site (--urls)")
+        common.note(
+            "truerank text links: variants along the tree of a site require the URLs of the nodes. Add --urls FILE"
+        )
     return 0

@@ -1,4 +1,4 @@
-"""Print the command to run next."""
+"""Print the command that a user would run next."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from truerank.core.printing import note
 
 
 def next_command(args: Options, command: str, **own: Any) -> None:
-    """Print the command that a user would run next, with those files and options of this one that it accepts.
+    """Print the next command, with the files and options of this command that the next one accepts.
 
-    `own` are its other arguments, and None for an option to leave out. If this command reads standard input or writes
-    JSON, nothing is printed.
+    `own` are other arguments of the next command, or None for an option to leave out. A command that reads standard
+    input or writes JSON prints no next command.
     """
     places: list[str] = []
     words: list[str] = []

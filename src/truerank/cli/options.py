@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def convention(
     default: str | None = None, shown: str = "ranklib for judged rows, trec for runs", **settings: Any
 ) -> Any:
-    """Declare `--convention`; `shown` describes the default in the help if it depends on other options."""
+    """Declare `--convention`; the help shows `shown` if the default depends on other options."""
     from truerank.measures.conventions import CONVENTIONS
 
     text = "evaluation convention, which fixes gain, discount, ties, and queries without relevant documents: "
@@ -72,7 +72,7 @@ class Bad(Options):
 
 
 class Ratings(Options):
-    """How judgements are read. `None` are options that only some commands have."""
+    """Options on reading judgements; those with `None` exist in some commands only."""
 
     qrels: str | None = None
     grades: list[str] | None = None
@@ -140,10 +140,10 @@ class Test(Options):
 
 
 class Reading(Ratings):
-    """Options on reading a data file. `None` are those that only some commands have."""
+    """Options on reading a data file; those with `None` exist in some commands only."""
 
     ONE_FILE = False
-    """Whether a folder of published folds is no file, because the command would train on its test queries."""
+    """Whether folders of published folds are refused, because the command would train on test queries."""
 
     _add = within("reading data")
     missing: str | None = _add(
@@ -193,7 +193,7 @@ class Clustered(Options):
 
 
 class Systems(Judged):
-    """What is evaluated or compared: `SYSTEM …` with `--data` and its `--scores`, or with `--qrels`."""
+    """Systems to evaluate or compare: `SYSTEM …` with `--data` and its `--scores`, or with `--qrels`."""
 
     FIRST = True
     systems: list[str] = argument("models that score --data, or TREC runs with --qrels", "[SYSTEM …]")
@@ -228,7 +228,7 @@ NO_PLAN = "has no effect with --plan, which has estimates of its own"
 
 
 class _RankerName(argparse.Action):
-    """Stores the name; a `--help` after it also describes the parameters of this ranker."""
+    """Store the name of a ranker, whose parameters a following `--help` describes."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         setattr(namespace, self.dest, values)
@@ -265,7 +265,7 @@ class Learning(Learner, Categorical, Grades, Position):
 
 
 def parameters_text(name: str) -> str:
-    """The parameters of a ranker from its docstring; what the name of a paper or another program stands for."""
+    """Return the parameters of a ranker from its docstring, or the ranker that a name of a paper stands for."""
     import inspect
 
     from truerank.models.registry import RANKERS, ranker_class

@@ -21,7 +21,7 @@ class UsageError(TruerankError):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are exceptions."""
+    """An argument parser that raises its errors."""
 
     def error(self, message: str) -> NoReturn:
         """Raise a `UsageError`."""
@@ -66,7 +66,7 @@ class OptionWording(Wording):
         self.options = options
 
     def value(self, option: str) -> str:
-        """Return the name of the value of an option; of `key=VALUE` the name after the sign."""
+        """Return the name of an option's value, which for `key=VALUE` is the name after the sign."""
         return self.options[option].rpartition("=")[2]
 
     def argument(self, name: str, value: Any) -> str | None:
@@ -151,7 +151,7 @@ class Output(str):
 
 
 class OutputFile(Output):
-    """Like `Output`, for what must be a file."""
+    """An `Output` that must be a file, not standard output."""
 
     is_file = True
 
@@ -217,7 +217,7 @@ def is_given(value: Any) -> bool:
 
 
 class Declared(NamedTuple):
-    """What `option` and `argument` say of a field."""
+    """The declaration of a field by `option` or `argument`."""
 
     text: str
     value: str
@@ -229,7 +229,8 @@ def option(text: str, value: str = "", **settings: Any) -> Any:
     """Declare an option as a field of `Options`: `depth: int | None = option("ranks that count", "N")` is `--depth N`.
 
     The type converts the value: `bool` is a flag, and a type without `None` or a default is required. "FILE …" accepts
-    one or more values, and "[FILE]" at most one. The help states the default. The option is refused unless the
+    one or more values, and "[FILE]" at most one. The help of an option states its default. The option is refused
+    unless the
     condition `to` holds, and `why` follows it in the message. The setting `writes` is a function that returns
     `Output`, `OutputFile` or `OutputFolder` if the parsed options make this one an output, else `str`. `names` are
     those of the option if the field has another one, and `group` is its heading in the help.
@@ -267,10 +268,11 @@ def only(names: str | type[Options], condition: str, why: str = "") -> Rule:
 
 
 class Options:
-    """The options of a command, parsed. They do not change: `but` returns others.
+    """Immutable parsed options of a command; `but` returns changed ones.
 
     A command declares its options as fields of a subclass `Arguments`, with their types; the classes below have those
-    of several commands. `RULES` says which go together. `read` are the files that are read, and `outputs` those that
+    of several commands. `RULES` lists which options exclude or require each other. `read` are the files that are read,
+    and `outputs` those that
     are written; a command adds outputs whose names it derives.
     """
 
@@ -285,7 +287,7 @@ class Options:
     read: list[str]
     outputs: Outputs
     collected: dict[str, Any]
-    """Entries for `--json` that are found on the way: the remarks on what was read, of `common.remark`."""
+    """Entries that a command collects for `--json`: remarks on what was read, of `common.remark`."""
 
     def __init__(self, **values: Any) -> None:
         defaults = {name: _default(kind, one) for name, (kind, one) in self.declared().items()}
@@ -324,9 +326,9 @@ class Options:
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace, **about: Any) -> Self:
-        """Return the options that a parser found, and raise an error for one that its rules refuse.
+        """Return the options that a parser found; raise an error for an option that its rules refuse.
 
-        Outputs that cannot be written, or are another file too, are errors.
+        An output that cannot be written, or is another file of the command, is an error.
         """
         options = cls(**vars(found), **about)
         for action in parser._actions:
@@ -376,7 +378,7 @@ _CONVERTERS: dict[str, Callable[[str], Any]] = {
     "int": int, "float": float, "Output": Output, "OutputFile": OutputFile, "OutputFolder": OutputFolder,
     "Replaced": Replaced,
 }  # fmt: skip
-"""What makes a value of a type; other types are text."""
+"""Functions that convert texts to a type; other types stay text."""
 
 
 def _default(kind: str, declared: Declared) -> Any:

@@ -1,4 +1,4 @@
-"""`truerank text pipeline`: documents, queries and judgements in; a trained, tested, calibrated ranker out.
+"""`truerank text pipeline`: train, test and calibrate a ranker from documents, queries and judgements.
 
 Index documents, compute features of the candidates of each judged query, train and test a ranker over folds of
 queries, and compare it by paired tests with BM25 and with the best base function, both tuned on the training folds.
@@ -57,7 +57,7 @@ class Arguments(
 
 
 def run(args: Arguments) -> int:
-    """Run every step and note it; print the summary at the end."""
+    """Run and report every step, and print the summary."""
     import numpy as np
 
     from truerank.data.splits import query_folds
@@ -115,7 +115,7 @@ def run(args: Arguments) -> int:
 
 
 def _figures(values: np.ndarray, baselines: dict[str, np.ndarray], queries: list[str]) -> dict[str, Any]:
-    """Average precision of the ranker (m,) and of the baselines: means, comparisons, by query."""
+    """Return means, comparisons and values by query of the ranker's and the baselines' average precision."""
     all_of = {"ranker": values} | baselines
     return {
         "MAP": {name: float(each.mean()) for name, each in all_of.items()},
@@ -129,7 +129,7 @@ def _figures(values: np.ndarray, baselines: dict[str, np.ndarray], queries: list
 
 
 def families(named: Sequence[str]) -> list[str]:
-    """The families of features that are named, also as "all" or "papers", each once."""
+    """Return the named families of features once each, with "all" and "papers" expanded."""
     from truerank.text.features import FAMILIES, PAPERS
 
     sets = {"all": list(FAMILIES), "papers": list(PAPERS)} | {name: [name] for name in FAMILIES}
@@ -140,7 +140,7 @@ def families(named: Sequence[str]) -> list[str]:
 
 
 def _candidates(args: Arguments) -> list[dict[str, Any]]:
-    """The settings to try, each once; unknown settings of the ranker are errors."""
+    """Return the settings to try, each once; a setting that the ranker lacks is an error."""
     settings = ranker_options.parse_settings(args.set)
     candidates: list[dict[str, Any]] = []
     for own in SETTINGS.get(args.ranker, [{}]):
@@ -152,7 +152,7 @@ def _candidates(args: Arguments) -> list[dict[str, Any]]:
 
 
 def _answered_queries(args: Arguments, qrels: Qrels) -> tuple[list[Document], int]:
-    """The queries that have relevant documents, and the number of all queries."""
+    """Return the queries that have relevant documents, and the number of all queries."""
     from truerank.data.grouping import query_of_rows
 
     answered = set(qrels.query_ids[query_of_rows(qrels.offsets)[qrels.grades > 0]].tolist())
@@ -172,7 +172,7 @@ def _about_nothing(names: Sequence[str]) -> str:
 
 
 def _verdict(values: np.ndarray, baseline: np.ndarray, bm25: object, args: Arguments) -> dict[str, Any]:
-    """The ranker against tuned BM25 on held-out queries; unless it is better, the command that serves BM25."""
+    """Compare the ranker with tuned BM25 on held-out queries, and name the command for BM25 unless the ranker wins."""
     pair = truerank.compare_values({"ranker": values, "bm25": baseline}, baseline="bm25", measure="AP").pairs[0]
     better = "no difference shown" if pair.p >= LEVEL else "better" if pair.difference > 0 else "worse"
     function = "bm25" + repr(bm25)[len("BM25") :].replace("'", "")
@@ -197,7 +197,7 @@ class _Fold(NamedTuple):
 
 
 def _model(args: Arguments, features: Any, settings: dict[str, Any]) -> Any:
-    """The chosen ranker, unfitted, over features of text."""
+    """Return the chosen ranker, unfitted, over features of text."""
     ranker = ranker_options.make_ranker(args.ranker, settings, args.seed)
     binning = truerank.ScoreBinning(output="binned") if args.ranker in BINNED else None
     return truerank.TextRanker(ranker, features, binning)
@@ -206,10 +206,9 @@ def _model(args: Arguments, features: Any, settings: dict[str, Any]) -> Any:
 def _cross_validated(
     args: Arguments, candidates: list[dict[str, Any]], data: Any, parts: list[np.ndarray]
 ) -> tuple[Any, Any, dict[str, Any], list[_Fold]]:
-    """AP by query and scores by row, from models that did not see the query; settings for all queries; the folds.
-
-    The settings of a fold have the highest MAP on one of its training parts, trained on the others; those for all
-    queries have the highest MAP over all parts so held out.
+    """Return AP by query and scores by row of models that did not see the query, settings for all queries, and folds.
+    The settings of a fold have the highest MAP on one of its training parts, after training on the other parts. The
+    settings for all queries have the highest MAP over all parts held out in this way.
     """
     import numpy as np
 
@@ -234,7 +233,7 @@ def _cross_validated(
 
 
 def _scored(args: Arguments, data: Any, train: Any, test: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
-    """Scores of the rows of test queries, and of training queries, by a ranker of the latter."""
+    """Return scores of test rows and of training rows by a ranker of the training queries."""
     model = _model(args, None, settings).fit_rows(data.take_queries(train))
     return model.predict(data.take_queries(test)), model.predict(data.take_queries(train))
 
@@ -246,7 +245,8 @@ def _rows(data: truerank.RankingData, queries: np.ndarray) -> np.ndarray:
 
 
 def _baselines(index: Any, queries: Any, qrels: Any, parts: Any, args: Arguments) -> tuple[Any, Any, Any]:
-    """AP by query of tuned BM25 and of the best tuned base function, what each fold chose, and BM25 for all queries."""
+    """Return AP by query of tuned BM25 and of the best base function, the choices of folds, and BM25 for all
+    queries."""
     import numpy as np
 
     from truerank.text.tuning import chosen_by_fold, grid_of, values_of_functions
@@ -269,7 +269,7 @@ def _baselines(index: Any, queries: Any, qrels: Any, parts: Any, args: Arguments
 def _on_one_level(
     whole: np.ndarray, scores: np.ndarray, data: truerank.RankingData, folds: Sequence[_Fold]
 ) -> np.ndarray:
-    """The held-out scores of each fold's ranker on the level of `whole`, the scores of the ranker of all queries."""
+    """Return held-out scores of each fold's ranker, shifted to the level of `whole`, the final ranker's scores."""
     from truerank.calibration.ranker import on_one_level
 
     levelled = scores.copy()
@@ -282,9 +282,8 @@ def _on_one_level(
 def _calibrate(
     args: Arguments, model: Any, scores: Any, levelled: Any, data: Any, folds: Sequence[_Fold]
 ) -> dict[str, Any]:
-    """Fit the model's calibrator to held-out scores; the log loss of the same within each fold's training queries.
-
-    A fold's calibrator sees scores of rankers that were trained without the fold and without the rows that they score.
+    """Fit the model's calibrator to held-out scores; return cross-fitted log losses. The calibrator of a fold is
+    fitted to scores of rankers that saw neither the fold nor the scored rows.
     """
     import numpy as np
 

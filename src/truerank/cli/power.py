@@ -1,6 +1,5 @@
-"""`truerank power`: how many queries a test needs to find a difference.
-
-Predict the power of a paired test by number of queries, from the differences between two rankings of a pilot.
+"""`truerank power`: predict how many queries a test needs to find a difference. Predict the power of a paired test by
+number of queries, from the differences between two rankings of a pilot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`truerank predict`: one score a line, in the order of the rows, or a TREC run."""
+"""`truerank predict`: write a score for each row, or a TREC run."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ class Arguments(options.Columns, options.QueryField, options.Clustered):
 
 
 def run(args: Arguments) -> int:
-    """Score every row, and write the scores in a form that restores the exact bits, or rank each query.
-
-    In a run equal scores keep the file's order, and rows without a document id are named by their number.
+    """Write a score of each row, which restores the exact bits, or a run. In a run, equal scores keep the order of the
+    file, and a row without a document id has its number as id.
     """
     from truerank.io.trec import Run
 
@@ -49,7 +48,7 @@ def run(args: Arguments) -> int:
     if of_text:
         return _rank_text(args)
     if args.data is None:
-        raise common.UsageError("name the data to score, or an index and queries (--index, --queries)")
+        raise common.UsageError("no data are named. Name the data to score, or add --index DIR --queries FILE")
     advice = "which does not rank rows. A model of raw text needs --index and --queries"
     model = common.load_as(truerank.Ranker, args.model, advice, steps=True)
     if args.cluster is not None:
@@ -82,13 +81,13 @@ def _tell_written(args: Arguments, what: str, model: Any, graded: bool, **files:
 
 
 def _of_parts(args: Arguments, pattern: str, model: Any, as_scores: bool) -> int:
-    """Write one file per partition; documents without an id get their partition and row, from 1."""
+    """Write a file for each partition; a document without an id is named by its partition and row, from 1."""
     import numpy as np
 
     from truerank.io.trec import Run
 
     if args.output is None or args.output == "-":
-        raise common.UsageError("--cluster writes one file a partition: name a folder with -o")
+        raise common.UsageError("--cluster writes a file for each partition. Name an output folder with -o DIR")
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     with common.cluster_of(args.cluster) as client:
@@ -109,9 +108,9 @@ def _of_parts(args: Arguments, pattern: str, model: Any, as_scores: bool) -> int
 
 
 def _rank_text(args: Arguments) -> int:
-    """The candidates of each query in an index, by a model with its features."""
+    """Write a run of the candidates of each query in an index, scored by a model with its features."""
     if args.index is None or args.queries is None or args.data is not None:
-        raise common.UsageError("raw text needs both --index and --queries, and no data file")
+        raise common.UsageError("ranking of raw text requires --index DIR and --queries FILE, and no data file")
     advice = "which ranks rows of features; make one for raw text with `truerank text pipeline`"
     model = common.load_as(truerank.TextRanker, args.model, advice)
     queries = truerank.read_queries(args.queries, field=args.query_field)
@@ -122,7 +121,7 @@ def _rank_text(args: Arguments) -> int:
 
 
 def _document_ids(name: str, data: truerank.RankingData) -> Any:
-    """The ids of the documents in grouped order; without ids, the numbers of the rows from 1."""
+    """Return document ids in grouped order, or the numbers of the rows from 1 if there are no ids."""
     import numpy as np
 
     if data.doc_ids is None:

@@ -1,4 +1,4 @@
-"""What `--ranker NAME --set key=value … --prepare NAME … --seed N` say: values of settings, and the ranker itself."""
+"""Make a ranker of the options `--ranker NAME --set key=value … --prepare NAME … --seed N`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POINT_NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")  # JSON has 
 
 
 def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
-    """The values of `key=value` arguments by key; `form` is their form in the help."""
+    """Return the values of `key=value` arguments by key; errors quote `form`."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -31,7 +31,7 @@ def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """`key=value` strings of `--set`; values are read as JSON, numbers between commas as a list, else as strings."""
+    """Parse `key=value` strings of `--set`: values as JSON, numbers between commas as a list, others as strings."""
     settings = {}
     for key, text in key_values("--set", "key=value", pairs).items():
         try:
@@ -45,7 +45,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def json_value(text: str) -> Any:
-    """The value of JSON, of a number without a digit before or after its point, or else the text itself.
+    """Return the value of JSON or of a number such as `.5` or `1.`, or else the text itself.
 
     >>> json_value("0.5"), json_value(".5"), json_value("-1."), json_value("fuzzy"), json_value("1.2.3")
     (0.5, 0.5, -1.0, 'fuzzy', '1.2.3')
@@ -57,9 +57,7 @@ def json_value(text: str) -> Any:
 
 
 def listed(text: str) -> list[Any] | None:
-    """Values of `key=[1,10]`, or without brackets and quotes as a shell has them, `key=1,10`, `key=constant,fuzzy`.
-
-    None where it is no list.
+    """Return the list that `[1,10]`, `1,10` or `constant,fuzzy` describes, or None if the text is no list.
 
     >>> listed('["a", 1]'), listed("constant,fuzzy"), listed("0.1,1,null"), listed("7"), listed("[1")
     (['a', 1], ['constant', 'fuzzy'], [0.1, 1, None], None, None)
@@ -74,7 +72,7 @@ def listed(text: str) -> list[Any] | None:
 
 
 def ranker_class(name: str) -> type[Any]:
-    """The class of a ranker by its command line name; any other name is misuse."""
+    """Return the class of a ranker by its command line name; any other name is misuse."""
     if name not in registry.RANKERS:
         typed = typed_here(name)
         raise UsageError(f"{name!r} is {typed}" if typed else unknown(registry.RANKERS, name, "ranker"))
@@ -84,9 +82,8 @@ def ranker_class(name: str) -> type[Any]:
 def make_ranker(
     name: str, settings: dict[str, Any], seed: int | None = None, prepare: Sequence[str] | None = None
 ) -> Any:
-    """A ranker by its command line name, behind the transformers of `--prepare`.
-
-    Unknown names and parameters are misuse; a seed without a use for it gets a line on stderr.
+    """Return a ranker by its command line name, after the transformers of `--prepare`. Unknown names and parameters
+    are misuse. A note on stderr states that a seed has no effect.
     """
     from truerank.compat.other_names import advice
 

@@ -1,4 +1,4 @@
-"""`truerank report`: one self-contained HTML page of evidence on score files, runs or models."""
+"""`truerank report`: write a self-contained HTML page of evidence on score files, runs or models."""
 
 from __future__ import annotations
 
@@ -42,12 +42,14 @@ class Arguments(
 
 
 def run(args: Arguments) -> int:
-    """Write the page; systems are models, then score files, or runs, in the order named."""
+    """Write the page; its systems are the models, then the score files, or the runs, in the named order."""
     if args.plan is not None:
         return _of_plan(args, args.plan)
     named = named_systems(args)
     if not named.files:
-        raise common.UsageError("name the systems: models or --scores FILE … with --data, runs with --qrels")
+        raise common.UsageError(
+            "no systems are named. Name models or --scores FILE … with --data, or runs with --qrels"
+        )
     experiment = experiment_of(args, named, args.measures, baseline=args.baseline and named.baseline(args.baseline))
     evidence = experiment.evidence()
     if experiment.training is not None:
@@ -93,7 +95,7 @@ def _of_plan(args: Arguments, plan: str) -> int:
 
 
 def _digest(path: str) -> str:
-    """Return the first digits of a file's SHA-256, and its size, which identify it."""
+    """Return the first digits of a file's SHA-256, and the file's size."""
     if not os.path.isfile(path):
         return "not a regular file"
     with open(path, "rb") as stream:

@@ -1,7 +1,7 @@
 """`truerank reproduce`: run a recorded comparison, evaluation or cross-validation again, and compare its figures.
 
-`--record FILE` of these commands writes the command, versions, SHA-256 of the files that were read, and all figures.
-Run this in the folder where the command ran.
+The option `--record FILE` of these commands writes the command, versions, SHA-256 of the read files, and all figures.
+Run `truerank reproduce` in the folder of the recorded command.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Arguments(options.Json):
 
 
 def record(args: options.Record, figures: dict[str, Any]) -> None:
-    """Write `args.record`, if it is given, with the command that runs and its figures."""
+    """Write the command that runs and its figures to the file `args.record`, if given."""
     if args.record is None:
         return
     words, kept = iter(args.argv), []
@@ -58,7 +58,7 @@ def record(args: options.Record, figures: dict[str, Any]) -> None:
 
 
 def run(args: Arguments) -> int:
-    """Compare files, run the command, and compare figures; 1 if a file or a figure differs."""
+    """Compare files, run the command, and compare figures; return 1 if a file or a figure differs."""
     from truerank.cli import main
 
     try:
@@ -98,7 +98,7 @@ def run(args: Arguments) -> int:
 
 
 def _forbidden(words: list[str]) -> bool:
-    """Return whether `--record` never writes such a command: it has another name, or options that write."""
+    """Return whether a command cannot come from `--record`, because of its name or of options that write."""
     forbidden = tuple(f"--{name}" for name in _RECORDED.get(words[0], "").split())
     return not forbidden or any(word.startswith(forbidden) for word in words)
 

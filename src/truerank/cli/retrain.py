@@ -1,7 +1,7 @@
-"""`truerank retrain`: train the model in production again, and replace it only where a test shows a gain.
-
-Train the model in production on newer queries, compare the two models on held-out queries by a paired test, and
-replace it if the new one is better. Exit codes: 0 replaced, 3 kept; others are errors, after which the model is kept.
+"""`truerank retrain`: train the model in production again, and replace it if a test shows a gain. Train the model in
+production on newer queries, compare the two models on held-out queries by a paired test, and
+replace it if the new one is better. The exit code is 0 if the model was replaced, and 3 if it was kept. After any
+other exit code, an error, the model is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from truerank.core.files import atomic_write, identity, one_step
 from truerank.core.locks import locked
 
 KEPT = 3
-"""Exit code where the model in production stays; 0 where it was replaced."""
+"""Exit code if the model in production is kept; 0 if it was replaced."""
 
 
 class Arguments(options.Reading, options.Test, options.Position, options.Json):
@@ -54,7 +54,7 @@ class Arguments(options.Reading, options.Test, options.Position, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Read, train, compare, replace or keep; no other run may write the history or the model meanwhile."""
+    """Train, compare, and replace or keep the model, under a lock of the history and the model."""
     compared = Path(args.production).read_bytes()
     target = args.model or _default("--model", args.production)
     state = args.history or _default("--history", f"{args.production}.history.json")
@@ -70,7 +70,7 @@ def run(args: Arguments) -> int:
 
 
 def _default(option: str, path: str) -> str:
-    """The default of an option; the error names the option if the file cannot be written."""
+    """Return the default of an option; an error names the option if the file cannot be written."""
     try:
         OutputFile(path).check(option)
     except common.InvalidInputError as error:
@@ -140,7 +140,7 @@ def _run(args: Arguments, state: str, target: str, compared: bytes) -> int:
 
 
 def _read(args: Arguments, production: Any) -> truerank.RankingData:
-    """Return the rows to learn from; unseen categories are noted."""
+    """Return the rows for training; print a warning about unseen categories."""
     from truerank.data.columns import names_of
     from truerank.io.tables import UNSEEN
 

@@ -1,4 +1,4 @@
-"""`truerank sample`: write the data that ship with truerank as files, to try every command on."""
+"""`truerank sample`: write sample data as files, on which every command can be tried."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNS = {
 MEASURES = ("AP", "nDCG@10", "RR", "P@5")  # of --demo
 _FEW = 25  # queries for `truerank judge`
 TERMS = "cranfield.md"
-"""Not README.md: the folder may be somebody's project."""
+"""The name differs from README.md, because the folder may be a user's project."""
 
 
 class Arguments(options.Replace, options.Json):
@@ -42,7 +42,7 @@ def run(args: Arguments) -> int:
     if args.demo:
         return _demo(args)
     if args.out is None:
-        raise common.UsageError("name the output folder: truerank sample DIR")
+        raise common.UsageError("no output folder is named: truerank sample DIR")
     with tempfile.TemporaryDirectory(prefix="truerank-sample-") as made:
         written = write_sample(Path(made), args.seed)
         same, _, _ = filecmp.cmpfiles(made, args.out, written, shallow=False)
@@ -64,7 +64,7 @@ def run(args: Arguments) -> int:
 
 
 def write_sample(out: Path, seed: int) -> dict[str, str]:
-    """Write the files into a folder; returns a description of each. The same seed gives the same bytes."""
+    """Write the files into a folder; return a description of each. Equal seeds give files with equal bytes."""
     import numpy as np
 
     from truerank.data.samples import sample_path
@@ -115,7 +115,7 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
 
 
 def _demo(args: Arguments) -> int:
-    """Train AdaRank on four fifths of the sample's queries, test it on the fifth, for each fifth; save one of all."""
+    """Test AdaRank on each fifth of the sample's queries after training on the others; save one trained on all."""
     import numpy as np
 
     from truerank.data.splits import query_folds

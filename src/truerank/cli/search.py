@@ -1,7 +1,8 @@
-"""`truerank text search`: the best documents of each query, as a TREC run.
+"""`truerank text search`: retrieve the best documents of each query, as a TREC run.
 
-With an index, documents are ranked by a retrieval function. With --vectors and --query-vectors, they are ranked by the
-inner product with every document, without an index. Files of vectors are .npy or .safetensors, with the ids in FILE.ids
+With an index, documents are ranked by a retrieval function. With --vectors and --query-vectors, documents are ranked
+by the inner product with the query, without an index. Files of vectors are .npy or .safetensors, with the ids in
+FILE.ids
 (one on each line), or Parquet or Arrow with a column of ids and a list column.
 """
 
@@ -36,11 +37,13 @@ class Arguments(options.QueryField, options.Threads):
 
 
 def run(args: Arguments) -> int:
-    """Search and write."""
+    """Retrieve documents, and write the run."""
     if args.vectors is not None:
         return _by_vectors(args)
     if args.index is None or args.queries is None:
-        raise common.UsageError("name an index and a file of queries, or give --vectors and --query-vectors")
+        raise common.UsageError(
+            "no index is named. Name an index and a file of queries, or add --vectors FILE --query-vectors FILE"
+        )
     index = truerank.Index(args.index)
     queries = truerank.read_queries(args.queries, field=args.query_field)
     found = truerank.retrieve(index, queries, args.function or "bm25", depth=args.depth, n_jobs=args.threads)

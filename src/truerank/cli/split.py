@@ -1,8 +1,8 @@
 """`truerank split`: divide a file by query into training, validation and test files.
 
-Divide a file by query: all rows of a query go to the same file. Writes train, test and, with --validation, validation
-files in the format of DATA. The division depends only on the queries and the seed, so that a table, its qrels and its
-runs are divided in the same way.
+Divide a file by query: all rows of a query go to the same file. The command writes train, test and, with --validation,
+validation files in the format of DATA. The division depends on the queries and the seed alone, so a table, its qrels
+and its runs are divided in the same way.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def run(args: Arguments) -> int:
 
 
 def _parts(query_ids: np.ndarray, test: float, validation: float, seed: int) -> dict[str, np.ndarray]:
-    """Numbers of the queries by part; each part that has a share has a query."""
+    """Return the numbers of the queries by part; a part with a share above 0 has at least one query."""
     import numpy as np
 
     from truerank.core.random_streams import stream
@@ -124,7 +124,7 @@ class _Table:
         self.records = read_records(path, kind, len(self.queries)) if is_text else None
 
     def write(self, rows: np.ndarray, stream: IO[bytes]) -> None:
-        """Write a table of these rows: of text their bytes, else the same columns."""
+        """Write a table of these rows, byte by byte for text files, else with the same columns."""
         from truerank.io.tables import write_arrow
 
         if self.records is not None:
@@ -141,7 +141,7 @@ class _Table:
         write_arrow(taken, self.kind, stream)
 
     def next_command(self, args: Arguments, train: str) -> str:
-        """The command that trains, with the options that the columns need; `describe` where they cannot be found."""
+        """Return the command that trains with the required options, or `describe` if the options are unknown."""
         from truerank.experiments.policy import about_data
 
         own = [] if args.query_column is None else ["--query-column", args.query_column]
@@ -192,7 +192,7 @@ class _Lines:
         stream.writelines(self.lines[row] for row in rows.tolist())
 
     def next_command(self, args: Arguments, train: str) -> str:
-        """The command that reads rows, qrels or a run."""
+        """Return the command that reads rows, qrels or a run."""
         from truerank.experiments.policy import about_data, about_qrels, about_runs
 
         with suppress(TruerankError):  # of a file that is divided, and that the next command will not read

@@ -1,4 +1,4 @@
-"""The systems that are evaluated or compared, from the arguments of a command to an `Experiment`."""
+"""Make an `Experiment` of the systems that the arguments of a command name."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Named(NamedTuple):
-    """The systems that a command names, by the input they need.
+    """Systems that a command names, by their input.
 
-    `files` and `names` are of all systems: models, runs, scores. `convention` is the default of the kind of judgements
-    if none was given, and then `about_convention` says so.
+    `files` and `names` are of all systems: models, runs, scores. Without a given convention, `convention` is the
+    default of the kind of judgements, as `about_convention` states.
     """
 
     models: list[str]
@@ -49,7 +49,7 @@ def training_rule(given: str | None) -> TrainingRule:
 def about_training(
     rule: str | None, models: Mapping[str, Any], data: Any, *, instead: Sequence[str] = ("use other queries",)
 ) -> Provenance:
-    """Queries of `data` that did not train the models (by file), with a text to print first; see `settle_training`."""
+    """Return the queries of `data` that did not train the models (by file), with a text; see `settle_training`."""
     from truerank.experiments.policy import settle_training
 
     return settle_training(models, data, training_rule(rule), instead=instead)
@@ -77,7 +77,7 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
         common.refuse_idle(args, ["training_queries"], why)
     files = [*models, *runs, *args.scores]
     if len(set(files)) < len(files):
-        raise common.UsageError("the same file is named twice")
+        raise common.UsageError("the same file is named twice. Name each system once")
     known = {None, *files, *common.run_names(files, or_paths=True)}
     column = args.baseline if args.data is not None else None
     if column is not None and column not in known and common.printable(column) not in known:

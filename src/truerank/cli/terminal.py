@@ -15,7 +15,7 @@ _MACHINE = {"latex", "markdown", "csv", "html", "json"}  # values of --format fo
 
 @contextmanager
 def fitted(argv: list[str]) -> Iterator[None]:
-    """In the block, tables and sentences on a terminal have at most its width.
+    """Fit tables and sentences in the block to the width of the terminal.
 
     Pipes and files receive whole lines, as do terminals with `--wide`, `--json` and formats for other programs.
     """

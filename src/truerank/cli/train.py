@@ -1,4 +1,4 @@
-"""`truerank train`: learn a ranker and save it."""
+"""`truerank train`: train a ranker and save it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Arguments(options.Learning, options.Clustered, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Read, fit, save; a summary goes to stderr, or with --json to stdout."""
+    """Train and save a ranker; print a summary to stderr, or with `--json` to stdout."""
     if args.listed is not None:
         return _list(args, args.listed)
     if args.train is None or args.model is None:
@@ -62,7 +62,7 @@ def run(args: Arguments) -> int:
 
 
 def _train(args: Arguments, train: str, model: str, ranker: Any, client: Any, start: float) -> int:
-    """Read and fit, in this process or on a cluster."""
+    """Read the data and fit the ranker, in this process or on a cluster."""
     loaded = time.process_time()
     data = common.read_graded(train, args, client=client)
     if args.teacher is not None:
@@ -114,7 +114,7 @@ def _train(args: Arguments, train: str, model: str, ranker: Any, client: Any, st
 
 
 def _with_teacher(path: str, data: Any, ranker: Any) -> Any:
-    """Return the rows with a teacher's scores as grades, for a student that learns differences of scores."""
+    """Return the rows with a teacher's scores as grades; the ranker must learn differences of scores."""
     from truerank.experiments.systems import read_stated
     from truerank.rankers.distillation import check_student, with_teacher
 

@@ -34,8 +34,8 @@ OPTIONS = [  # letter, long name, what follows, help
 ]
 USAGE = """usage: truerank trec-eval [-q] [-m MEASURE[.PARAMETERS]]... [OPTIONS] QRELS RUN [RUN...]
 
-Print the measures of NIST's trec_eval 10.0, byte by byte. Unlike trec_eval, truerank accepts several runs, and prints
-each as a separate call would. `-` reads the run from standard input.
+Print the measures of NIST's trec_eval 10.0, byte by byte. Unlike trec_eval, truerank accepts several runs, and
+evaluates one after the other. `-` reads the run from standard input.
 
 """ + "".join(f"  -{letter}, {f'--{name} {value}':<36}{text}\n" for letter, name, value, text in OPTIONS)
 SHORT = "".join(letter + ":" * bool(value) for letter, _, value, _ in OPTIONS)
@@ -54,7 +54,7 @@ def configure(parser: Any) -> None:
 
 
 def run(words: list[str]) -> int:
-    """Run the command with the words after its name; returns trec_eval's exit code."""
+    """Run the command with the words after its name; return trec_eval's exit code."""
     from truerank.compat.trec_eval import (
         FORMATS,
         Evaluation,
@@ -107,7 +107,7 @@ def run(words: list[str]) -> int:
 
 
 def _parser(files: list[str]) -> Parser | None:
-    """Return the compiled parser for runs that are so large that it saves more time than it needs to load."""
+    """Return the compiled parser for runs so large that parsing them repays the time to load it."""
     sizes = [os.path.getsize(file) for file in files if os.path.isfile(file)]
     if not is_large(sum(sizes), COMPILED_FROM, COMPILED_FROM):
         return None
@@ -126,7 +126,7 @@ def _parser(files: list[str]) -> Parser | None:
 
 
 def _set(options: Options, letter: str, value: str) -> None:
-    """Apply an option. If it is given several times, the last value is used."""
+    """Apply an option. An option that is given several times has its last value."""
     from truerank.compat.trec_eval import atol, named_measures
 
     match letter:
@@ -162,7 +162,7 @@ def _say(text: str) -> None:
 
 
 def _bytes_of(path: str) -> bytes:
-    """The content of a file, which may be compressed; `-` is standard input."""
+    """Return the content of a file, which may be compressed; `-` is standard input."""
     if path.startswith("-"):
         return sys.stdin.buffer.read()
     if path.endswith((".gz", ".xz", ".zst", ".bz2")):

@@ -1,4 +1,4 @@
-"""`truerank tune`: choose a ranker's settings by cross-validation over queries, and keep the model."""
+"""`truerank tune`: choose a ranker's settings by cross-validation over queries, and save the best model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Arguments(options.Learning, options.Folds, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Try, choose, fit the best to all queries, save."""
+    """Choose the best settings, fit them to all queries, and save the model."""
     from truerank.inspection.importance import measure_of
 
     n = n_folds(args)
@@ -110,7 +110,7 @@ def _print(found: Any, name: str, upwards: bool, terms: str) -> None:
 
 
 def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
-    """`key=[…]`, `key=low..high` and `key=low..high:log` as lists and ranges.
+    """Parse `key=[…]`, `key=low..high` and `key=low..high:log` into lists and ranges.
 
     >>> parse_space(["depth=3..8", "C=0.01..100:log", "leaves=[\\"fuzzy\\"]"])
     {'depth': Between(low=3, high=8, log=False), 'C': Between(low=0.01, high=100, log=True), 'leaves': ['fuzzy']}
@@ -139,7 +139,7 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _data(args: Arguments, rankers: list[Any]) -> Any:
-    """One data set, which may have published folds."""
+    """Return the data, which may have published folds."""
 
     def read(path: Path) -> Any:
         rows = common.read_graded(str(path), args)

@@ -48,7 +48,7 @@ _MOVED_QUERIES = 200  # queries whose features are changed a little
 
 
 class System(NamedTuple):
-    """A ranked system: judged documents, their scores (n,) in the same order, and the fitted ranker if there is one."""
+    """Judged documents, a system's scores (n,) in the same order, and the fitted ranker or None."""
 
     name: str
     judgements: Judgements
@@ -64,7 +64,7 @@ def make_report(
     sources: dict[str, str] | None = None,
     cutoff: Cutoff | None = None,
 ) -> str:
-    """The evidence on an experiment as one HTML page that needs no network.
+    """Return the evidence on an experiment as one HTML page that needs no network.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ def make_report(
     title, made_by : str
         Heading; the command that made the page.
     sources : dict of str to str, optional
-        What the page was made from, by name, with a hash or a remark.
+        The files of the page by name, each with a hash or a remark.
     cutoff : Cutoff, optional
-        A fitted cutoff, whose promise and risk curve are shown.
+        A fitted cutoff; the page shows its promise and risk curve.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def make_report(
 
 
 def _measures(evidence: Evidence) -> Section:
-    """One table of systems and measures, the best system first, and the intervals of the first measure."""
+    """Return a table of systems and measures, the best system first, and intervals of the first measure."""
     names, results, first = evidence.systems, evidence.results, evidence.first
     compared = {} if evidence.leaders else evidence.compared  # with a baseline that was not stated, marks would mislead
     ranks = evidence.rank_sets
@@ -152,7 +152,7 @@ def _measures(evidence: Evidence) -> Section:
 
 
 def _ties(systems: Sequence[System], results: list[Evaluation]) -> Section:
-    """The range that ties leave, and the share of judged documents where some are not judged."""
+    """Return a section on the range of values over orders of ties, and on the share of judged documents."""
     rows: list[list[Any]] = []
     for system, result in zip(systems, results):
         ties, shares = result.tie_range(), result.judged_shares()
@@ -209,7 +209,7 @@ def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, 
 
 
 def _by_system(systems: Sequence[System], anchor: str, title: str, part: Callable[[System], str]) -> list[Section]:
-    """A section with a part for each system; none if all parts are empty."""
+    """Return a section with a part for each system, or none if all parts are empty."""
     parts = [(system.name, part(system)) for system in systems]
     text = "".join(f"<h3>{html.escape(name)}</h3>{own}" for name, own in parts if own)
     return [Section(anchor, title, text, folded=True)] if text else []
@@ -261,7 +261,7 @@ def _probabilities(system: System, data: RankingData | None) -> str:
 
 
 def _stability(systems: Sequence[System], data: RankingData | None) -> list[Section]:
-    """How much the rankings of models with thresholds move with small changes of the features."""
+    """Return a section on how small changes of features change the rankings of models with thresholds."""
     if data is None or not isinstance(data.X, np.ndarray):
         return []
     from truerank.inspection.stability import ranking_stability  # imports numba, which a report on runs does not need
@@ -345,7 +345,7 @@ def _rankings(
 
 
 def _reasons(system: System, data: RankingData | None) -> Any:
-    """A function from the rows of a query to the largest contributions of each document, or None."""
+    """Return a function from the rows of a query to each document's largest contributions, or None."""
     if data is None or system.model is None:
         return None
     from truerank.inspection.explanation import row_contributions
@@ -369,7 +369,7 @@ def _reasons(system: System, data: RankingData | None) -> Any:
 
 
 def _seen(system: System, data: RankingData) -> RankingData:
-    """The columns that the system's model was trained on, where it knows them by name."""
+    """Return the data with the columns that trained the system's model, if the model has column names."""
     return as_in_training(data, getattr(system.model, "feature_names_in_", None))
 
 

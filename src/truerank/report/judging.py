@@ -19,9 +19,9 @@ def judging_page(
     """Return an HTML page on which a person grades the drawn documents and saves the plan as the file `name`.
 
     The page shows one document at a time, below its query and the number of documents that are left. Keys 0 to 9 give
-    the grade and show the next document, arrows go back and forth, U takes the last grade back. `texts` by document and
-    `queries` by topic are shown, else their ids, and `meanings` by grade next to the buttons. The browser keeps grades
-    until they are saved. The page shows neither probabilities nor runs.
+    the grade and show the next document, arrows go back and forth, U removes the last grade. The page shows `texts` by
+    document and `queries` by topic, else ids, and `meanings` by grade next to the buttons. The browser keeps grades
+    until they are saved. The judging page does not show probabilities or runs.
     """
     rows, cells, body = plan.rows(), plan.cells(), list[str]()
     for number, row in sorted(enumerate(rows), key=lambda one: one[1][0]):
@@ -55,7 +55,7 @@ def judging_page(
 
 
 def estimate_section(found: Estimate) -> Section:
-    """Return the estimates, and what they rest on, as a section of a report."""
+    """Return a section of a report with the estimates and their judgements."""
     parts = [
         paragraph(part) if isinstance(part, str) else simple_table(part[0], part[1], "estimates")
         for part in found.blocks()

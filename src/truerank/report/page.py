@@ -1,7 +1,7 @@
-"""A self-contained HTML page of sections, tables that sort and search, and charts; it asks for nothing from outside.
+"""Make self-contained HTML pages of sections, sortable and searchable tables, and charts.
 
-Charts are Vega-Lite specifications: its library draws accessible SVG, uses the colours of the page's theme
-and comes as one script of 0.9 MB inside `vl-convert-python` (extra `report`), which is inlined.
+Charts are Vega-Lite specifications. The page contains Vega-Lite's script of 0.9 MB from `vl-convert-python` (extra
+`report`), which draws accessible SVG in the colours of the page.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Section:
 
 
 def paragraph(text: str, *, quiet: bool = False) -> str:
-    """A paragraph of plain text."""
+    """Return a paragraph of plain text."""
     return f"<p{' class=quiet' if quiet else ''}>{_with_code(html.escape(text))}</p>"
 
 
 def headline(text: str) -> str:
-    """The finding of the page, in large letters."""
+    """Return the finding of the page in large letters."""
     return f'<p class="headline">{html.escape(text)}</p>'
 
 
 def simple_table(header: list[str], rows: list[list[Any]], label: str) -> str:
-    """A small table; numbers are aligned to the right."""
+    """Return a small table with numbers aligned to the right."""
     return (
         f'<div class="scroll {label}" tabindex="0" role="region" aria-label="{label}">'
         f"{_with_code(styled_table(rows, header, 'html'))}</div>"
@@ -49,22 +49,21 @@ def simple_table(header: list[str], rows: list[list[Any]], label: str) -> str:
 
 
 def data_table(columns: list[str], rows: list[list[Any]], label: str, *, pick: str | None = None) -> str:
-    """A long table: a click on a column sorts, a box searches its texts, 25 rows are shown at a time.
-
-    `pick` is the id of a select box that a click on the first column sets.
+    """Return a long table that sorts by a click on a column, searches texts, and shows 25 rows at a time. A click on
+    the first column sets the select box with the id `pick`.
     """
     data = {"columns": columns, "rows": rows, "label": label, "pick": pick}
     return f'<div class="data-table">{_json(data)}</div>'
 
 
 def chart(drawn: Chart) -> str:
-    """A chart in the colours and the width of the page."""
+    """Return a chart in the colours and the width of the page."""
     whole = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, **drawn.spec}
     return f'<div class="chart" data-label="{html.escape(drawn.label)}"></div>{_json(whole)}'
 
 
 def rankings(systems: list[str], queries: dict[str, list[list[dict[str, Any]]]], relevant: float) -> str:
-    """Rankings of one query side by side, with a box that chooses the query.
+    """Return the rankings of one query side by side, with a box to choose the query.
 
     `queries` has, by query and system, documents `{"id", "grade", "score", "why": [[feature, amount], …] or None}`.
     """
@@ -77,7 +76,7 @@ def rankings(systems: list[str], queries: dict[str, list[list[dict[str, Any]]]],
 
 
 def page(title: str, subtitle: str, sections: list[Section]) -> str:
-    """The whole page as one string."""
+    """Return the whole page as one string."""
     assets = resources.files("truerank.report") / "assets"
     links = "".join(f'<li><a href="#{s.anchor}">{html.escape(s.title)}</a></li>' for s in sections)
     body = "".join(map(_shown, sections))
@@ -95,7 +94,7 @@ def page(title: str, subtitle: str, sections: list[Section]) -> str:
 
 
 def policy(*scripts: str) -> str:
-    """The content security policy of a page: only these scripts run, without `eval`, and nothing is loaded or sent."""
+    """Return a content security policy: only these scripts run, without `eval`, and nothing is loaded or sent."""
     hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts)
     rules = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
     return f'<meta http-equiv="Content-Security-Policy" content="{rules}; form-action \'none\'">'
@@ -109,12 +108,12 @@ def _shown(section: Section) -> str:
 
 
 def _with_code(text: str) -> str:
-    """Text between backticks as code."""
+    """Return a text with code elements for backticks."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", text)
 
 
 def _json(value: object) -> str:
-    """Data for the page's script; `</` cannot end the element early."""
+    """Return an element with data for the page's script, in which `</` is escaped."""
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return f'<script type="application/json">{text.replace("<", chr(92) + "u003c")}</script>'
 
