@@ -91,7 +91,7 @@ def test_seeds():
         (lambda: check_positive_int(2.0, "depth"), {"argument": "depth", "value": 2.0}),
         (lambda: check_positive_int(True, "depth"), {"argument": "depth", "value": True}),
         (lambda: check_number("x", "C"), {"argument": "C", "value": "x"}),
-        (lambda: check_number(0, "C", minimum=0, open_minimum=True), {"argument": "C", "value": 0}),
+        (lambda: check_number(0, "C", "(0, inf)"), {"argument": "C", "value": 0}),
         (lambda: check_number(float("nan"), "C"), {"argument": "C"}),
         (lambda: check_choice("a", "update", ["b", "c"]), {"argument": "update", "value": "a"}),
     ],

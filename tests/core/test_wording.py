@@ -31,7 +31,7 @@ MESSAGES = {
     "baseline 'c' is not one of a, b": lambda: truerank.compare(QRELS, {"a": RUN, "b": RUN}, "AP", baseline="c"),
     "at_most must be a number in (0, 1), got 2.0": lambda: truerank.Cutoff(at_most=2.0).fit([1, 2], [0, 1], qid=[1, 1]),
     "n_estimators must be an integer >= 1, got 2.0": lambda: check_positive_int(2.0, "n_estimators"),
-    "C must be a number in (0, inf), got 0": lambda: check_number(0, "C", minimum=0, open_minimum=True),
+    "C must be a number in (0, inf), got 0": lambda: check_number(0, "C", "(0, inf)"),
     "update must be one of 'b', 'c', got 'a'": lambda: check_choice("a", "update", ["b", "c"]),
     "loss must be a function of (grades, depth), got '(grades)'":
         lambda: check_function(lambda grades: 0.0, "loss", "grades, depth"),

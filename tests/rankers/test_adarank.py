@@ -47,7 +47,7 @@ def by_query(data):
     ]
 
 
-@pytest.mark.parametrize("update", module.UPDATES)
+@pytest.mark.parametrize("update", ["paper", "compound", "adaboost"])
 @pytest.mark.parametrize("constant", ["drop", "keep"])
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("name", MEASURES)
@@ -72,7 +72,7 @@ def test_equal_to_the_slow_version(name, signed, constant, update):
         np.testing.assert_allclose(ranker.coef_, records[ranker.best_round_ - 1]["coef"], rtol=1e-9)
 
 
-@pytest.mark.parametrize("update", module.UPDATES)
+@pytest.mark.parametrize("update", ["paper", "compound", "adaboost"])
 @pytest.mark.parametrize("signed", [False, True])
 def test_each_feature_once_equals_the_slow_version(signed, update):
     data = judged(1)
@@ -158,7 +158,7 @@ def test_row_order_query_names_and_scale_do_not_matter(seed):
     np.testing.assert_allclose(first.fit(data.X * 4, data.y, qid=data.qid).coef_, second.coef_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("update", module.UPDATES)
+@pytest.mark.parametrize("update", ["paper", "compound", "adaboost"])
 def test_a_weight_of_two_is_two_copies(update):
     data = judged(4)
     weights = np.arange(12) % 3 + 1
@@ -227,7 +227,7 @@ def test_nothing_to_learn_is_said():
 def test_validation_without_a_choice_is_said_and_not_used():
     data = judged(5, m=30)
     flat = RankingData(data.X, np.ones(data.n_rows), data.qid)
-    with pytest.warns(TruerankWarning, match="no validation query offers a choice"):
+    with pytest.warns(TruerankWarning, match="does not matter in any validation query"):
         ranker = AdaRank(n_estimators=20).fit(data, eval_set=flat)
     assert np.array_equal(ranker.coef_, AdaRank(n_estimators=20).fit(data).coef_)
     assert np.isnan(ranker.history_["validation"]).all()

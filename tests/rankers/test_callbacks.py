@@ -54,7 +54,7 @@ def test_the_best_score_is_that_of_the_model_that_is_kept(ranker, sets):
 
 def test_a_choice_of_settings_has_no_best_score_by_rounds(sets):
     chosen = RankSVM(C=[0.1, 1.0]).fit(sets[0], eval_set=sets[1])
-    with pytest.raises(AttributeError, match="not watched round by round"):
+    with pytest.raises(AttributeError, match="did not evaluate the rounds"):
         chosen.best_score
 
 

@@ -27,7 +27,7 @@ class CappedLeaves(Leaves):
     keeps_monotone: ClassVar[bool] = False
 
     def check(self):
-        check_number(self.cap, "cap", minimum=0.0)
+        check_number(self.cap, "cap", "[0, inf)")
 
     def fitter(self, rules, columns, p_swap, workers):
         return CappedFitter(self.cap, workers)

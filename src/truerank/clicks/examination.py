@@ -135,7 +135,7 @@ class Examination(Result):
                 'method="em" fits the position model; use method="harvest" for model="trust"', argument="method"
             )
         self.max_position = None if max_position is None else check_positive_int(max_position, "max_position")
-        self.level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+        self.level = check_number(level, "level", "(0, 1)")
         self.n_draws = check_positive_int(n_draws, "n_draws", 2)
         self.random_state = random_state
 

@@ -183,7 +183,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     pairs = list(combinations(range(len(teams)), 2))
     if not pairs:
         raise InvalidInputError(f"the log has {len(teams)} team; a comparison needs two")
-    level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    level = check_number(level, "level", "(0, 1)")
     arrival = np.arange(log.n_rows) if log.time is None else np.argsort(log.time, kind="stable")
     arrival = arrival[codes[arrival] >= 0]
     _, first, owner = np.unique(codes[arrival], return_index=True, return_inverse=True)
@@ -229,7 +229,7 @@ def compare_arms(
     >>> found.a, found.mean, found.low > 0
     ('new', 1.0, True)
     """
-    share = check_number(share, "share", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    share = check_number(share, "share", "(0, 1)")
     values, names = as_numbers(outcome, "outcome"), as_array(arm, "arm").astype(str)
     known = np.unique(names).tolist()
     if len(known) != 2 or names.shape != values.shape or not ((values >= 0) & (values <= 1)).all():

@@ -75,11 +75,11 @@ def confidence_sequence(
     >>> found.low.round(2).tolist(), bool(found.p[-1] < 0.001)
     ([0.59, 0.68], True)
     """
-    level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    level = check_number(level, "level", "(0, 1)")
     x = as_numbers(values, "values")
     if x.ndim != 1 or not len(x) or not ((x >= low) & (x <= high)).all():
         raise InvalidInputError(f"values must be one or more numbers in [{low:g}, {high:g}]", argument="values")
-    null = check_number(null, "null", minimum=low, maximum=high)
+    null = check_number(null, "null", f"[{low!r}, {high!r}]")
     ends = np.array([len(x)]) if looks is None else np.asarray(looks, dtype=np.int64)
     if not len(ends) or (np.diff(ends, prepend=0) <= 0).any() or ends[-1] > len(x):
         raise InvalidInputError(f"looks must rise from 1 to at most {len(x)}, the number of values", argument="looks")

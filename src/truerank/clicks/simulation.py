@@ -110,7 +110,7 @@ def relevance_of(data: RankingData, noise: float = 0.1) -> np.ndarray:
     >>> relevance_of(RankingData([[0.0], [1.0], [2.0]], [0, 1, 2], qid=[1, 1, 1])).round(2).tolist()
     [0.1, 0.4, 1.0]
     """
-    noise = check_number(noise, "noise", minimum=0.0, maximum=1.0, open_maximum=True)
+    noise = check_number(noise, "noise", "[0, 1)")
     if data.y is None:
         raise InvalidInputError("simulated clicks need grades; use judged data", code="no-grades")
     gain = np.exp2(np.maximum(data.y, 0.0)) - 1.0

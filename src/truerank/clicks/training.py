@@ -60,7 +60,7 @@ def training_data(
     """
     features = rows_of(features, "features")
     check_choice(weights, "weights", ("queries", "documents"))
-    least = check_number(least, "least", minimum=0.0, open_minimum=True)
+    least = check_number(least, "least", "(0, inf)")
     cells, n = log.cells(log.position), features.n_rows
     alpha, beta = examination.click_rates(cells.keys[0])
     row = rows_of_pairs(log, cells.query, cells.document, features)

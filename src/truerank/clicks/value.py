@@ -172,7 +172,7 @@ def evaluate_from_clicks(
     check_choice(weights, "weights", ("impressions", "uniform"))
     check_choice(about, "about", ("clicks", "queries"))
     cutoff, min_shown = check_positive_int(cutoff, "cutoff"), check_positive_int(min_shown, "min_shown")
-    level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    level = check_number(level, "level", "(0, 1)")
     if not rankers:
         raise InvalidInputError("rankers is empty; give one or more, {name: run}", argument="rankers")
     if features is not None and estimator != "doubly-robust":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 
+_INTERVAL = re.compile(r"(int|float) in ([\[(])(\S+), (\S+?)([\])])")
 LARGEST_EXACT = 2.0**53  # from here on float64 does not hold every integer
 
 
@@ -35,8 +37,7 @@ def check_plain(values: Any, name: str) -> None:
             argument=name,
         )
     check_not_masked(values, name)
-    is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
-    columns = zip(values.columns, values.dtypes) if is_frame else [(None, getattr(values, "dtype", None))]
+    columns = zip(values.columns, values.dtypes) if is_frame(values) else [(None, getattr(values, "dtype", None))]
     for label, dtype in columns:
         if getattr(dtype, "kind", "") in ("m", "M"):
             what = name if label is None else f"column {label!r}"
@@ -98,6 +99,25 @@ def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
         raise InvalidInputError(f"{name} must be numbers: {error}", argument=name) from error
 
 
+def as_vector(values: ArrayLike, name: str, n: int | None = None, interval: str | None = "(-inf, inf)") -> np.ndarray:
+    """Return numbers as float64 (n,), each in the interval, such as "[0, 1]"; None allows all, nan too."""
+    array = as_numbers(values, name)
+    if array.ndim != 1 or n not in (None, len(array)):
+        raise InvalidInputError(
+            f"{name} must have the shape ({'n' if n is None else n},), got {array.shape}", argument=name, code="shape"
+        )
+    if interval is not None:
+        low, high = map(float, interval[1:-1].split(", "))
+        inside = (array > low if interval[0] == "(" else array >= low) & (
+            array < high if interval[-1] == ")" else array <= high
+        )
+        if not inside.all():
+            row = int(np.argmin(inside))
+            expected = "finite numbers" if interval == "(-inf, inf)" else f"numbers in {interval}"
+            raise InvalidInputError(f"{name} must be {expected}, got {array[row]} in row {row}", argument=name)
+    return array
+
+
 def is_dask(values: ArrayLike) -> bool:
     """Whether these are a Dask array, data frame or series with values that are not computed yet."""
     graph = getattr(values, "__dask_graph__", None)
@@ -107,34 +127,65 @@ def is_dask(values: ArrayLike) -> bool:
     return type(values).__module__.startswith("dask") or graph() is not None
 
 
-def check_positive_int(value: object, name: str, minimum: int = 1) -> int:
+def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     """Return `value` as int, or raise unless it is an integer >= `minimum`."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise InvalidInputError(argument=name, expected=f"an integer >= {minimum}", value=value)
-    return int(value)
+    return int(_checked(value, name, [f"int in [{minimum}, inf)"]))
 
 
-def check_number(
-    value: Any,
-    name: str,
-    *,
-    minimum: float = -np.inf,
-    maximum: float = np.inf,
-    open_minimum: bool = False,
-    open_maximum: bool = False,
-) -> float:
-    """Return `value` as float, or raise unless it is a finite number in the interval."""
-    ok = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and np.isfinite(float(value))
-    if ok:
-        x = float(value)
-        ok = (x > minimum if open_minimum else x >= minimum) and (x < maximum if open_maximum else x <= maximum)
-    if not ok:
-        left = "(" if open_minimum or minimum == -np.inf else "["
-        right = ")" if open_maximum or maximum == np.inf else "]"
-        raise InvalidInputError(
-            argument=name, expected=f"a number in {left}{minimum:g}, {maximum:g}{right}", value=value
-        )
-    return float(value)
+def check_number(value: Any, name: str, interval: str = "(-inf, inf)") -> float:
+    """Return `value` as float, or raise unless it is a finite number in the interval, such as "(0, 1]"."""
+    return float(_checked(value, name, [f"float in {interval}"]))
+
+
+def check_parameters(owner: Any) -> None:
+    """Raise `InvalidInputError` if a parameter does not fit its text in `allowed`, a dict of the class or a base class.
+
+    A key has one name or several. A text is "int in [1, inf)", "float in (0, 1]", "bool", a choice such as "'row'", or
+    several of these separated by " | "; "?" at its end allows None.
+    """
+    for base in type(owner).__mro__:
+        for names, text in vars(base).get("allowed", {}).items():
+            for name in names.split():
+                value = getattr(owner, name)
+                if value is not None or not text.endswith("?"):
+                    _checked(value, name, text.removesuffix("?").split(" | "))
+
+
+def _checked(value: Any, name: str, kinds: list[str]) -> Any:
+    """Return a value that fits one of the texts of `check_parameters`, or raise an error that lists all of them."""
+    is_bool = isinstance(value, bool | np.bool_)
+    words, choices = [], [kind.strip("'") for kind in kinds if kind.startswith("'")]
+    if isinstance(value, str) and value in choices:
+        return value
+    for kind in kinds:
+        if kind == "bool":
+            fits = is_bool
+            words.append("True or False")
+        elif (found := _INTERVAL.fullmatch(kind)) is not None:
+            type_, left, low, high, right = found.groups()
+            fits = not is_bool and isinstance(value, numbers.Integral if type_ == "int" else numbers.Real)
+            x = value if not fits or type_ == "int" else float(value)
+            fits = fits and (x > float(low) if left == "(" else x >= float(low))
+            fits = fits and (x < float(high) if right == ")" else x <= float(high))
+            whole = f"an integer >= {low}" if high == "inf" else f"an integer from {low} to {high}"
+            words.append(whole if type_ == "int" else f"a number in {left}{low}, {high}{right}")
+        else:
+            continue
+        if fits:
+            return value
+    listed = ", ".join(map(repr, choices))
+    words += [f"one of {listed}" if len(choices) > 1 else listed] if choices else []
+    raise InvalidInputError(argument=name, expected=" or ".join(words), value=value)
+
+
+def is_sparse(values: Any) -> bool:
+    """Return whether values are a sparse matrix."""
+    return hasattr(values, "tocsr")
+
+
+def is_frame(values: Any) -> bool:
+    """Return whether values are a data frame."""
+    return hasattr(values, "columns") and hasattr(values, "dtypes")
 
 
 def check_function(function: Any, what: str, arguments: str, meaning: str = "") -> None:

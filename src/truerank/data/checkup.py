@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.errors import warn
 from truerank.core.printing import counted
 from truerank.data.grouping import mixed_queries, queries_with_mixed_ties, query_of_rows
@@ -72,7 +73,7 @@ def look(data: RankingData, quick: bool = False) -> Look:
     seen = {code: (count, items) for code, count, items in (*_queries(data), *(() if quick else _rows(data)))}
     if quick:
         return Look(data.n_rows, 0.0, names, seen, [], None, _positions(data, names))
-    columns = list((_sparse_columns if hasattr(data.X, "tocsr") else _dense_columns)(data)) if data.n_rows else []
+    columns = list((_sparse_columns if is_sparse(data.X) else _dense_columns)(data)) if data.n_rows else []
     mixed = np.zeros(0, np.bool_) if data.y is None else mixed_queries(data.y, data.offsets)
     answers = _answers(data, mixed)
     return Look(data.n_rows, _log_chance(data), names, seen, columns, answers, _positions(data, names))
@@ -83,12 +84,12 @@ def _positions(data: RankingData, names: list[str]) -> dict[str, list[str]]:
     if data.n_rows < 2:
         return found
     X, places = data.X, np.arange(len(names))
-    if hasattr(X, "tocsr"):  # most positions are not 0
+    if is_sparse(X):  # most positions are not 0
         places = np.flatnonzero(np.bincount(X.tocsr().indices, minlength=len(names)) >= data.n_rows / 2)
         X = X[:, places].tocsc()
     first = data.restore(np.arange(data.n_rows))[:2]
     for k, name in enumerate([names[place] for place in places]):
-        values = X[:, [k]].toarray().ravel() if hasattr(X, "tocsr") else np.asarray(X[:, k])
+        values = X[:, [k]].toarray().ravel() if is_sparse(X) else np.asarray(X[:, k])
         counts = float(values[first[1]]) - float(values[first[0]]) == 1.0 and count_rows(data.restore(values))
         if counts or (is_unnamed(name) and are_row_labels(values)):
             found["counting-feature"].append(name)
@@ -163,7 +164,7 @@ def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list
 
 def spreads(data: RankingData) -> dict[str, float]:
     """Return the 0.9 quantile of the nonzero distances from the median, for features with at least 20 of them."""
-    if hasattr(data.X, "tocsr") or not data.n_rows:
+    if is_sparse(data.X) or not data.n_rows:
         return {}
     result = {}
     for k, name in enumerate(_feature_names(data)):
@@ -241,7 +242,7 @@ def _grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> I
 
 def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
     """Return features that order every query as its grades do, bool (p,); None for sparse rows or without grades."""
-    if data.y is None or not data.n_rows or hasattr(data.X, "tocsr"):
+    if data.y is None or not data.n_rows or is_sparse(data.X):
         return None
     query = data.query_index
     judged = np.flatnonzero(mixed)
@@ -393,7 +394,7 @@ def _sparse_columns(data: RankingData) -> Iterable[Column]:
 
 def _row_keys(X: Any) -> list[bytes]:
     """Return the bytes of each row; equal rows have equal bytes."""
-    if not hasattr(X, "tocsr"):
+    if not is_sparse(X):
         return [row.tobytes() for row in np.ascontiguousarray(X + 0.0)]
     X = X.tocsr().copy()
     X.sum_duplicates()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import as_array, as_numbers, check_plain, column_labels
+from truerank.core.checks import as_array, as_numbers, check_plain, column_labels, is_sparse
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, Matrix, Scorer
@@ -191,7 +191,7 @@ class RankingData(Grouping):
     def digested(self) -> dict[str, Any]:
         """Return all data that affect a fit: not the document ids, comments and the caller's order."""
         X = self.X
-        rows = (X.data, X.indices, X.indptr, X.shape) if hasattr(X, "tocsr") else X
+        rows = (X.data, X.indices, X.indptr, X.shape) if is_sparse(X) else X
         names = ("y", "offsets", "query_ids", "query_weight", "sample_weight", "judged", "pooled", "position")
         more = ("missing_grades", "missing_offsets", "feature_names", "category_names")
         return {"X": rows} | {name: getattr(self, name) for name in (*names, *more)}
@@ -330,7 +330,7 @@ class RankingData(Grouping):
                 )
         starts = offsets_of([part.n_rows for part in parts])
         offsets = np.concatenate([[0]] + [part.offsets[1:] + start for part, start in zip(parts, starts)])
-        if any(hasattr(part.X, "tocsr") for part in parts):
+        if any(is_sparse(part.X) for part in parts):
             from scipy import sparse
 
             X = sparse.vstack([part.X for part in parts], format="csr")
@@ -467,7 +467,7 @@ def as_matrix(X: Any) -> Any:
     if getattr(X, "is_binned_matrix", False):
         return X
     check_plain(X, "X")
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         matrix = X.tocsr()
         return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
     if hasattr(X, "to_numpy"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.float32 import are_float32, holds_missing, numbers_of
 
 Merge = Callable[[Any, Any], Any]
@@ -37,7 +38,7 @@ class Description:
     @classmethod
     def of(cls, data: Any) -> Description:
         """Return the description of a `RankingData`; O(n p)."""
-        values = data.X.data if hasattr(data.X, "tocsr") else data.X
+        values = data.X.data if is_sparse(data.X) else data.X
         with np.errstate(all="ignore"):
             finite = bool(np.isfinite(np.sum(values, dtype=np.float64))) or bool(np.isfinite(values).all())
         weight = data.row_weight
@@ -50,7 +51,7 @@ class Description:
             categories=data.category_names,
             query_weight=data.query_weight,
             judged=data.y is not None,
-            dense=not hasattr(data.X, "tocsr"),
+            dense=not is_sparse(data.X),
             finite=finite,
             inputs=inputs,
             close_columns=close_columns,

@@ -324,6 +324,6 @@ def _cost(depth: int, documents: float, cost: float | Mapping[int, float], fixed
     if isinstance(cost, Mapping):
         if depth and depth not in cost:
             raise InvalidInputError(f"cost has no entry for depth {depth}; give one for each", argument="cost")
-        return check_number(cost.get(depth, 0.0), "cost", minimum=0.0)
-    each = check_number(cost, "cost", minimum=0.0)
-    return check_number(fixed, "fixed_cost", minimum=0.0) + each * documents if depth else 0.0
+        return check_number(cost.get(depth, 0.0), "cost", "[0, inf)")
+    each = check_number(cost, "cost", "[0, inf)")
+    return check_number(fixed, "fixed_cost", "[0, inf)") + each * documents if depth else 0.0

@@ -78,7 +78,7 @@ def reciprocal_rank_fusion(pool: RunPool, k: float = K) -> np.ndarray:
     >>> pool.doc_ids.tolist(), reciprocal_rank_fusion(pool, k=0).tolist()
     (['d3', 'd2', 'd1'], [0.5, 1.5, 1.0])
     """
-    check_number(k, "k", minimum=0.0)
+    check_number(k, "k", "[0, inf)")
     return pool.add_up_ranks(1.0 / (k + np.arange(1, pool.longest + 1)))
 
 

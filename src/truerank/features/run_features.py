@@ -65,7 +65,7 @@ class MinMax(RunFeature):
     equal: float = 0.0
 
     def __post_init__(self) -> None:
-        check_number(self.equal, "min-max: equal", minimum=0.0, maximum=1.0)
+        check_number(self.equal, "min-max: equal", "[0, 1]")
 
     def values(self, pool: RunPool) -> np.ndarray:
         return min_max_scores(pool, self.equal)
@@ -126,7 +126,7 @@ class ReciprocalRank(RunFeature):
     k: float = K
 
     def __post_init__(self) -> None:
-        check_number(self.k, "reciprocal-rank: k", minimum=0.0)
+        check_number(self.k, "reciprocal-rank: k", "[0, inf)")
 
     def values(self, pool: RunPool) -> np.ndarray:
         return (1.0 + self.k) / (self.k + pool.ranks)
@@ -203,7 +203,7 @@ class EngineScores(RunFeature):
     def __post_init__(self) -> None:
         check_choice(self.engine, "engine-scores: engine", TECHNIQUES)
         check_choice(self.technique, f"engine-scores: technique of {self.engine}", TECHNIQUES[self.engine])
-        check_number(self.k, "engine-scores: k", minimum=1.0)
+        check_number(self.k, "engine-scores: k", "[1, inf)")
         if self.engine != "vespa" and self.k != int(self.k):
             raise InvalidInputError(f"{self.engine} requires a whole number as k, got {self.k}", argument="k")
 

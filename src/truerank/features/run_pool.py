@@ -402,7 +402,7 @@ def join_runs(
     (['d3', 'd2', 'd1'], [[1.0, 7.0], [2.0, 7.0], [4.0, 6.5]])
     """
     check_choice(missing, "missing", ("min", "nan"))
-    check_number(margin, "margin", minimum=0.0, open_minimum=True)
+    check_number(margin, "margin", "(0, inf)")
     if names is not None and (len(names) != len(runs) or len(set(names)) < len(names)):
         raise InvalidInputError(f"join_runs: {len(runs)} runs need as many different names, got {list(names)}")
     pool = RunPool(runs if names is None else dict(zip(names, runs)), qrels)

@@ -93,9 +93,9 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
             raise InvalidInputError(f"n_thresholds must be at most {MAX_EDGES}, got {self.n_thresholds}")
         check_choice(self.strategy, "strategy", STRATEGIES)
         check_choice(self.output, "output", OUTPUTS)
-        check_number(self.top, "top", minimum=0.0, maximum=0.95, open_minimum=True, open_maximum=True)
+        check_number(self.top, "top", "(0, 0.95)")
         check_number(self.low, "low")
-        check_number(self.high, "high", minimum=self.low, open_minimum=True)
+        check_number(self.high, "high", f"({self.low!r}, inf)")
         values: np.ndarray = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         self.edges_ = [self._edges(column) for column in values.T]
         return self

@@ -219,8 +219,8 @@ def retrain(
     (False, 'refitted', 60)
     """
     check_choice(how, "how", HOW)
-    level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
-    margin = check_number(margin, "margin", minimum=0.0)
+    level = check_number(level, "level", "(0, 1)")
+    margin = check_number(margin, "margin", "[0, inf)")
     seed = seed_of(random_state)
     data = rows_of(data)
     check_is_fitted(production)
@@ -291,7 +291,7 @@ def _reason(decision: Decision, gain: str, margin: float, test: str) -> str:
 
 def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:
     """Return the training and the held-out queries, drawn by their names, so that equal names are on one side."""
-    share = check_number(share, "share", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    share = check_number(share, "share", "(0, 1)")
     names = data.query_ids.astype(str)
     different = np.unique(names)
     count = int(np.clip(round(share * len(different)), 1, max(1, len(different) - 1)))

@@ -319,7 +319,7 @@ def plan_judgements(
     one = sum_measure(measure, convention, totals)
     before = human if isinstance(human, Plan) else None
     frame = Frame(runs, one, topics, totals)
-    budget = check_number(budget, "budget", minimum=0)
+    budget = check_number(budget, "budget", "[0, inf)")
     if budget < 2 * len(frame.topics):
         raise InvalidInputError(
             f"budget={budget:g} is below two judgements a topic ({len(frame.topics)} topics), too few for an interval. "

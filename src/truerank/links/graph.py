@@ -210,7 +210,7 @@ def hostrank(
         raise InvalidInputError(
             f"got {len(urls)} URLs for {graph.n_nodes} nodes; expected a URL for each node", argument="urls"
         )
-    check_number(decay, "decay", minimum=0.0, maximum=1.0, open_minimum=True)
+    check_number(decay, "decay", "(0, 1]")
     names: dict[str, int] = {}
     steps = [steps_of(url) for url in urls]
     host = np.array([names.setdefault(path[0], len(names)) for path in steps], dtype=np.int64)
@@ -227,8 +227,8 @@ def hostrank(
 
 def _power(into: Any, out_weight: np.ndarray, damping: float, tol: float, max_iter: int) -> np.ndarray:
     """Return PageRank of a weighted graph: `into[v, u]` is the weight of u → v, `out_weight` has the column sums."""
-    check_number(damping, "damping", minimum=0.0, maximum=1.0, open_maximum=True)
-    check_number(tol, "tol", minimum=0.0, open_minimum=True)
+    check_number(damping, "damping", "[0, 1)")
+    check_number(tol, "tol", "(0, inf)")
     check_positive_int(max_iter, "max_iter")
     n = into.shape[0]
     if n == 0:

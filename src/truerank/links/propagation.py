@@ -53,7 +53,7 @@ def propagate(values: ArrayLike, way: str, *, links: Any = None, parents: Any = 
     """
     S = np.asarray(values, dtype=np.float64)
     check_choice(way, "way", (*ALONG_LINKS, *ALONG_TREE))
-    check_number(alpha, "alpha", minimum=0.0, maximum=1.0)
+    check_number(alpha, "alpha", "[0, 1]")
     if S.ndim != 1 or not (S >= 0).all() or not np.isfinite(S).all():
         raise InvalidInputError("values must be finite numbers >= 0, one for each page", argument="values")
     if way in ALONG_TREE:

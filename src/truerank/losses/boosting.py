@@ -77,7 +77,7 @@ class PairwiseLogistic(ByQuery):
     """Logistic loss of all pairs with different grades; a call costs O(Σ n²) over queries of n documents."""
 
     def __init__(self, sigma: float = 1.0) -> None:
-        self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
+        self.sigma = check_number(sigma, "sigma", "(0, inf)")
 
     def add(self, block: Block) -> None:
         none = np.empty(0)
@@ -91,7 +91,7 @@ class YetiRank(ByQuery):
 
     def __init__(self, permutations: int = 10, decay: float = 0.85) -> None:
         self.permutations = check_positive_int(permutations, "permutations")
-        self.decay = check_number(decay, "decay", minimum=0.0, maximum=1.0, open_minimum=True)
+        self.decay = check_number(decay, "decay", "(0, 1]")
         self._rng = np.random.default_rng(0)
         self._noise = np.empty((0, 0))
 

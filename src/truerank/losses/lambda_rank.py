@@ -39,7 +39,7 @@ class LambdaRank(ByQuery):
 
     def __init__(self, measure: Measure, sigma: float = 1.0) -> None:
         self.measure = measure
-        self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
+        self.sigma = check_number(sigma, "sigma", "(0, inf)")
         self._of: np.ndarray | None = None
         self._costs: SwapCosts | None = None
 
@@ -78,7 +78,7 @@ class IPSLambdaRank(ByQuery):
     by_place = True
 
     def __init__(self, sigma: float = 1.0) -> None:
-        self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
+        self.sigma = check_number(sigma, "sigma", "(0, inf)")
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if len(y) and (y.min() < 0 or y.max() > 1):

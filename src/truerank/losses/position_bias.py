@@ -50,7 +50,7 @@ class UnbiasedLambdaRank(LambdaRank):
     ) -> None:
         super().__init__(measure, sigma)
         self.rows_as_shown = bool(rows_as_shown)
-        self.norm = check_number(norm, "norm", minimum=0.0)
+        self.norm = check_number(norm, "norm", "[0, inf)")
         self.max_position = check_positive_int(max_position, "max_position")
         self._place: np.ndarray | None = None
 

@@ -110,7 +110,7 @@ def diversity(
     >>> {name: round(mean, 4) for name, mean in found.means.items()}
     {'alpha_nDCG@10': 0.9652, 'ERR_IA@10': 0.5711}
     """
-    alpha = check_number(alpha, "alpha", minimum=0.0, maximum=1.0)
+    alpha = check_number(alpha, "alpha", "[0, 1]")
     names = measures.split() if isinstance(measures, str) else list(measures)
     asked = dict[str, tuple[str, int]]()
     for name in names:

@@ -1,1 +1,1 @@
-"""Learners of ranking functions, one algorithm a file; `base` holds what they share."""
+"""Learn ranking functions: one algorithm in each file, and their common code in `base`."""

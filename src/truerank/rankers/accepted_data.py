@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from truerank.compat.fit_arguments import without_query_column
-from truerank.core.checks import check_not_masked, check_plain
+from truerank.core.checks import check_not_masked, check_plain, is_sparse
 from truerank.core.errors import InvalidInputError, Remedy, WrongTypeError, warn
 from truerank.core.float32 import holds_missing, numbers_of
 from truerank.core.types import ArrayLike, Matrix
@@ -20,20 +20,20 @@ from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
 from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, weights_in_order
 from truerank.data.remarks import Remark, RemarkWarning
-from truerank.data.row_source import Part, RowSource, validation_rows
+from truerank.data.row_source import Part, Rows, RowSource, validation_rows
 
 LARGEST_VALUE = 1e150
-"""Limit of the values of X, so that sums of products of two values stay finite."""
+"""Largest value of X, so that sums of products of two values stay finite."""
 
 _FEW_ROWS = 100  # rows above which a missing qid is a remark
 
 ANY_CATEGORY = ContextVar("ANY_CATEGORY", default=False)
-"""Whether the rows to score are made up by a check, so that numbers that are no category are no mistake of a caller."""
+"""Whether a check made the rows to score, so that an unknown category is no mistake of the caller."""
 
 
 @contextmanager
 def any_category() -> Iterator[None]:
-    """Score made-up rows in this context."""
+    """Allow unknown categories in the rows that are scored in this context."""
     token = ANY_CATEGORY.set(True)
     try:
         yield
@@ -60,17 +60,17 @@ class AcceptedData:
 
     @property
     def reads_missing_as_zero(self) -> bool:
-        """Whether the model was trained on data whose missing values were read as 0, and so scores them as 0."""
+        """Whether the model scores missing values as 0, because its training data were read so."""
         return bool(getattr(self, "reading_", {}).get("missing") == "zero")
 
     def _filled(self, X: Any) -> Any:
-        """Return rows or a `RankingData` to score, with 0 for missing numbers if the model reads them so."""
+        """Return rows or a `RankingData` to score, with 0 for missing numbers if the model was trained so."""
         if not self.reads_missing_as_zero or getattr(X, "is_binned_matrix", False):
             return X
         if isinstance(X, RankingData):
             return X.replaced(X=self._filled(X.X))
         X = X.copy()
-        values = X.data if hasattr(X, "tocsr") else X
+        values = X.data if is_sparse(X) else X
         missing = np.isnan(values)
         if values is X:
             missing[:, list(getattr(self, "category_features_", ()))] = False
@@ -133,8 +133,8 @@ class AcceptedData:
         if not lacking:
             return "Pass X[ranker.feature_names_in_], the columns of fit in their order."
         return (
-            f"{type(self).__name__} was fitted with {self.n_features_in_} columns, of which this data frame has "
-            f"{self.n_features_in_ - len(lacking)}: make the missing ones, or fit again without them."
+            f"This data frame has {self.n_features_in_ - len(lacking)} of the {self.n_features_in_} columns with which "
+            f"{type(self).__name__} was fitted. Add the missing ones, or fit again without them."
         )
 
     def _training_data(self, X: Any, y: Any, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
@@ -180,18 +180,7 @@ class AcceptedData:
 
     def _check_given(self, data: RankingData) -> None:
         """Check a RankingData to train on, and store the names and the number of its columns."""
-        if data.y is None:
-            raise InvalidInputError(
-                "the data have no grades, which training requires",
-                argument="y",
-                remedies=[Remedy(y=...), Remedy("to name the column of grades", grade=...)],
-                code="no-grades",
-            )
-        if data.n_rows == 0:
-            raise InvalidInputError("the data have no rows; training requires at least one", code="no-rows")
-        if data.n_features == 0:
-            remedies = Remark("no-features", "", 0).remedies
-            raise InvalidInputError("the data have no features", argument="X", remedies=remedies, code="no-features")
+        self._check_training(data, data.y is not None, data.sample_weight is not None)
         if data.feature_names is not None:
             self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -200,11 +189,28 @@ class AcceptedData:
         self._check_values(data.X)
         if data.category_names:
             self._take_category_names(data)
-        if data.sample_weight is not None and not self.allow_sample_weight:
+
+    def _check_training(self, data: Rows, judged: bool, weighs_rows: bool) -> None:
+        """Check that data have rows, features and grades, and no weights of rows that the ranker cannot use."""
+        if not judged:
             raise InvalidInputError(
-                f"{type(self).__name__} does not weigh single rows, and these data have a sample_weight; give "
-                "query_weight, or data without sample_weight",
+                "the data have no grades, which training requires",
+                argument="y",
+                remedies=[Remedy(y=...), Remedy("to name the column of grades", grade=...)],
+                code="no-grades",
+            )
+        for what, n in (("rows", data.n_rows), ("features", data.n_features)):
+            if not n:
+                remedies = Remark("no-features", "", 0).remedies if what == "features" else ()
+                raise InvalidInputError(
+                    f"the data have no {what}; training requires at least one", argument="X", remedies=remedies,
+                    code=f"no-{what}",
+                )  # fmt: skip
+        if weighs_rows and not self.allow_sample_weight:
+            raise InvalidInputError(
+                f"the data have a sample_weight, and {type(self).__name__} does not weigh single rows",
                 argument="sample_weight",
+                remedies=["pass query_weight, or data without sample_weight"],
             )
 
     @property
@@ -216,20 +222,20 @@ class AcceptedData:
         return {}
 
     def _take_category_names(self, data: RankingData | RowSource) -> None:
-        """Refuse columns whose numbers are codes of texts; a ranker with categories overrides this."""
+        """Refuse columns of categories; a ranker that supports categories overrides this method."""
         name = next(iter(data.category_names or ()))
         raise InvalidInputError(
-            f"column {name!r} holds categories, which {type(self).__name__} cannot use; leave it out, or use "
-            f"ObliviousBoosting(categorical=[{name!r}])",
+            f"column {name!r} holds categories, which {type(self).__name__} does not support. Leave the column out, or "
+            f"use ObliviousBoosting(categorical=[{name!r}])",
             code="categories",
         )
 
     def _source(self, data: RowSource) -> RowSource:
-        """Check rows on a cluster, and return them."""
+        """Return rows on a cluster after a check."""
         name, about = type(self).__name__, data.description
         if not self.learns_elsewhere:
             instead = self.instead_of_parts or "fit to `data.gather()` if the rows fit here"
-            raise InvalidInputError(f"{name} does not learn from partitions: {instead}")
+            raise InvalidInputError(f"{name} does not learn from partitions. Instead, {instead}")
         self.n_features_in_ = data.n_features
         self.inputs_, self.close_columns_, self.saw_missing_ = about.inputs, about.close_columns, about.missing
         for earlier in ("feature_names_in_", "category_names_", "reading_"):
@@ -242,19 +248,12 @@ class AcceptedData:
         return data
 
     def _check_source(self, data: RowSource) -> None:
-        name, about = type(self).__name__, data.description
-        if not about.judged:
-            raise InvalidInputError("the data have no grades (y), which training requires", code="no-grades")
-        if data.n_rows == 0:
-            raise InvalidInputError("the data have no rows; training requires at least one", code="no-rows")
+        about = data.description
+        self._check_training(data, about.judged, about.weighs_rows)
         if not about.dense and not self.allow_sparse:
-            raise InvalidInputError(f"{name} needs a dense matrix, these data are sparse", code="sparse")
+            raise InvalidInputError(f"the data are sparse, and {type(self).__name__} needs dense rows", code="sparse")
         if not about.finite:
             data.statistics(_values_checked, self)
-        if about.weighs_rows and not self.allow_sample_weight:
-            raise InvalidInputError(
-                f"{name} does not weigh single rows, and these data have a sample_weight", argument="sample_weight"
-            )
 
     def _source_beside(self, data: RowSource, eval_set: object) -> RowSource:
         """Return the validation queries of a fit on a cluster, moved to the same cluster."""
@@ -267,26 +266,28 @@ class AcceptedData:
         named = [name for name, value in given.items() if value is not None]
         if named:
             raise InvalidInputError(
-                f"data on a cluster learn from their own queries, grades and weights alone; do not pass "
-                f"{', '.join(named)}, or fit to `data.gather()` if the rows fit here",
+                f"data on a cluster have their own queries, grades and weights. Omit {', '.join(named)}, or fit to "
+                "`data.gather()` if the rows fit into memory",
                 code="on-a-cluster",
             )
 
     def _validation_data(self, eval_set: object) -> RankingData:
         if isinstance(eval_set, RankingData):
             self._check_columns(eval_set)
-            if eval_set.y is None:
-                raise InvalidInputError("eval_set has no grades (y)", argument="eval_set")
-            return eval_set
-        if not isinstance(eval_set, tuple | list) or len(eval_set) != 3:
+            valid = eval_set
+        elif isinstance(eval_set, tuple | list) and len(eval_set) == 3:
+            X, y, qid = eval_set
+            valid = RankingData(self._checked(X, reset=False), y, qid)
+        else:
             raise InvalidInputError(
                 "eval_set must be (X, y, qid) or a RankingData, or [(X, y)] with eval_qid=[qid] (eval_group=[sizes])",
                 argument="eval_set",
             )
-        X, y, qid = eval_set
-        if y is None:
-            raise InvalidInputError("eval_set has no grades (y)", argument="eval_set")
-        return RankingData(self._checked(X, reset=False), y, qid)
+        if valid.y is None:
+            raise InvalidInputError(
+                "eval_set has no grades, by which the round is chosen. Pass eval_set=(X, y, qid)", argument="eval_set"
+            )
+        return valid
 
     def _rows_to_score(self, X: Matrix) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
         """Return rows to score, and a function that returns scores to the caller's order."""
@@ -319,7 +320,7 @@ class AcceptedData:
             for name, texts in data.category_names.items():
                 if known.get(name) != texts:
                     raise InvalidInputError(
-                        f"the categories of column {name!r} have other numbers than in training; read the table with "
+                        f"the categories of column {name!r} have other numbers than in training. Read the table with "
                         "categories=ranker.category_names",
                         code="categories",
                     )
@@ -331,12 +332,14 @@ class AcceptedData:
         if getattr(X, "is_binned_matrix", False):
             if not self.allow_binned:
                 raise InvalidInputError(
-                    f"{name} does not accept a BinnedMatrix; pass the values themselves", code="binned"
+                    f"{name} does not accept a BinnedMatrix. Pass the values themselves", code="binned"
                 )
             return
-        sparse = hasattr(X, "tocsr")
+        sparse = is_sparse(X)
         if sparse and not self.allow_sparse:
-            raise WrongTypeError(f"{name} needs a dense matrix, these data are sparse; call X.toarray()", code="sparse")
+            raise WrongTypeError(
+                f"the data are sparse, and {name} needs a dense matrix. Call X.toarray()", code="sparse"
+            )
         values = X.data if sparse else X
         low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))  # nan if a value is missing
         if np.isnan(low) and self.allow_nan:
@@ -368,8 +371,8 @@ def watched_elsewhere(sets: list[tuple[str, Any]], more: Sequence[Any]) -> list[
     """Return the last validation set, the only one that a fit on a cluster evaluates."""
     if sets and (more or len(sets) > 1):
         warn(
-            f"on a cluster the last set of eval_set, {sets[-1][0]}, is watched by the last measure alone; evaluate the "
-            "others after the fit"
+            f"a fit on a cluster evaluates only the last set of eval_set, {sets[-1][0]}, by the last measure. Evaluate "
+            "the others after the fit"
         )
     return sets[-1:]
 
@@ -379,33 +382,32 @@ def _values_checked(part: Part, ranker: AcceptedData) -> None:
 
 
 def refuse_again(y: object, qid: object) -> None:
-    """Refuse grades or queries that come in addition to those of a RankingData."""
+    """Refuse grades or queries that were passed in addition to a RankingData."""
     if y is not None or qid is not None:
         raise InvalidInputError(
-            "X is a RankingData, which has its own y and qid; do not pass them again", code="given-twice"
+            "X is a RankingData, which has its own y and qid. Omit y and qid", argument="X", code="given-twice"
         )
 
 
 def _about_missing(name: str) -> str:
     """Return advice about missing values for a ranker that does not allow them."""
     return (
-        f"{name} does not accept missing values. Use ObliviousBoosting or RankBoost, which do; or fill them in: "
-        "RankerPipeline(SimpleImputer(), ranker); or give them a bin of their own: "
-        'RankerPipeline("score-binning", ranker)'
+        f"{name} does not accept missing values. Use ObliviousBoosting or RankBoost, or fill the values with "
+        'RankerPipeline(SimpleImputer(), ranker), or give them a bin with RankerPipeline("score-binning", ranker)'
     )
 
 
 def _refuse_texts(X: Any, who: str, error: Exception) -> None:
-    """Raise for the first column of a data frame with a value that is no number."""
+    """Raise an error for the first column of a data frame with a value that is not a number."""
     for name in X.columns:
         for row, value in enumerate(np.asarray(X[name]).tolist()):
             if isinstance(value, list | tuple | dict | set | np.ndarray):
-                remedy = "make a column of each of its numbers, or leave it out"
+                remedy = "make one column for each of its numbers, or leave the column out"
             elif value is None or _is_number(value):
                 continue
             else:
-                remedy = f"leave it out, or use ObliviousBoosting(categorical=[{name!r}])"
-            what = f"column {name!r} has the value {value!r:.60} in row {row}, and {who} reads numbers"
+                remedy = f"leave the column out, or use ObliviousBoosting(categorical=[{name!r}])"
+            what = f"column {name!r} has the value {value!r:.60} in row {row}, and {who} requires numbers"
             raise InvalidInputError(what, remedies=[remedy], code="not-numeric") from error
 
 

@@ -1,4 +1,4 @@
-"""AdaRank: boosting of single features towards the measure that is reported (Xu & Li, SIGIR 2007)."""
+"""AdaRank: boost single features towards a ranking measure (Xu and Li, SIGIR 2007)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.rounds import tell
@@ -20,7 +19,6 @@ from truerank.rankers.sums.query_measures import QueryMeasures
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 
-UPDATES = ("paper", "compound", "adaboost")
 _TIE = 1e-12  # measures closer than this are equal: the lowest feature wins, and a round is no better
 _RANGE = 1e-9  # rounding of a measure whose largest value is 1
 _LARGEST_PHI = 1.0 - 1e-12  # phi = 1 would make alpha infinite; alpha is at most 14.2
@@ -151,6 +149,14 @@ class AdaRank(LinearRanker):
         "best_round_ n_constant_queries_": "int??",
     }
 
+    allowed: ClassVar[dict[str, str]] = {
+        "n_estimators patience": "int in [1, inf)",
+        "update": "'paper' | 'compound' | 'adaboost'",
+        "constant_queries": "'drop' | 'keep'",
+        "signed repeat": "bool",
+        "query_sample": "float in (0, 1]?",
+    }
+
     measure: Any = "AP"
     _: KW_ONLY
     convention: str = "ranklib"
@@ -166,17 +172,9 @@ class AdaRank(LinearRanker):
     n_jobs: int | None = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
-        rounds = check_positive_int(self.n_estimators, "n_estimators")
-        patience = check_positive_int(self.patience, "patience")
-        check_choice(self.update, "update", UPDATES)
-        check_choice(self.constant_queries, "constant_queries", ("drop", "keep"))
-        for name in ("signed", "repeat"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InvalidInputError(argument=name, expected="True or False", value=getattr(self, name))
-        if self.query_sample is not None:
-            check_number(self.query_sample, "query_sample", minimum=0.0, maximum=1.0, open_minimum=True)
+        rounds = int(self.n_estimators)
         measure = self._measure().tie_averaged()
-        stopping, validation = self._watch(valid, patience)
+        stopping, validation = self._watch(valid)
         state = _Boosting(self, data, measure, validation)
         self.n_constant_queries_ = state.n_constant
         self.coef_ = np.zeros(data.n_features)
@@ -214,19 +212,19 @@ class AdaRank(LinearRanker):
             self.validation_scores_ = self.history_["validation"]
         self._finish(status)
 
-    def _watch(self, valid: RankingData | None, patience: int) -> tuple[EarlyStopping, Any]:
+    def _watch(self, valid: RankingData | None) -> tuple[EarlyStopping, Any]:
         """Return the measure and the queries that choose the round; None if the training queries choose."""
         # Made in any case, so that eval_metric is checked.
-        stopping = EarlyStopping(self._measure("validation_measure"), self.convention, patience, tolerance=_TIE)
+        stopping = EarlyStopping(self._measure("validation_measure"), self.convention, self.patience, tolerance=_TIE)
         if valid is not None:
             validation = QueryMeasures(valid.in_parts(self.n_jobs), stopping.measure)
             if validation.offers_choice():
                 return stopping, validation
             warn(
-                "AdaRank: no validation query offers a choice (one grade, or one document, everywhere); the best round "
-                "is chosen by the training queries"
+                "AdaRank: the training queries choose the best round, because the order of the documents does not "
+                "matter in any validation query: each has one grade or one document"
             )
-        return EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE), None
+        return EarlyStopping(self.measure, self.convention, self.patience, tolerance=_TIE), None
 
 
 class _Boosting:
@@ -258,7 +256,7 @@ class _Boosting:
         self.history: dict[str, list[float]] = {name: [] for name in _COLUMNS}
 
     def step(self) -> Status | None:
-        """Run one round. Return a status if there is nothing to add or to gain."""
+        """Run one round; return a status if no feature can be added or every query is ranked perfectly."""
         if not self.left.any():
             return Status.ALL_FEATURES
         column, phi = self._choose()
@@ -311,13 +309,13 @@ class _Boosting:
         return column, float(sums[column])
 
     def _check_range(self, values: np.ndarray) -> None:
-        """Raise if a value (m, …) is outside [-1, 1], where α is not defined; NaN marks a skipped query."""
+        """Raise an error if a value (m, …) is outside [-1, 1], where α is not defined; NaN marks a skipped query."""
         # fmin and fmax pass over NaN, and need no array of the matrix's size as |values| > 1 would.
         if np.fmax.reduce(values, axis=None) > 1.0 + _RANGE or np.fmin.reduce(values, axis=None) < -1.0 - _RANGE:
             place = tuple(np.argwhere(np.abs(values) > 1.0 + _RANGE)[0])
             raise InvalidInputError(
-                f"AdaRank needs a measure with values in [-1, 1]; {self.train.measure!r} gave "
-                f"{values[place]:g} for query {self.query_ids[place[0]]}",
+                f"{self.train.measure!r} is {values[place]:g} for query {self.query_ids[place[0]]}, and AdaRank "
+                "requires values in [-1, 1]. Use another measure, or rescale it",
                 code="measure-range",
             )
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.compat.fit_arguments import check_predict_arguments, fit_call, refuse_unknown, weights_by_row
 from truerank.compat.other_names import translated
-from truerank.core.checks import column_labels
+from truerank.core.checks import check_parameters, column_labels
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import whole_fit
 from truerank.core.float32 import INPUTS
@@ -175,7 +175,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         other: dict[str, Any],
         more: dict[str, Any] | None = None,
     ) -> Any:
-        """Do what `fit` does; `more` are arguments that the `_fit` of a subclass accepts by name."""
+        """Fit as `fit` documents; `more` are further arguments of the `_fit` of a subclass, by name."""
         if y is None and "y" in (labels := column_labels(X)):  # a data frame with grades, as `read_table` reads it
             y, X = X["y"], X[[label for name, label in labels.items() if name not in ("y", "docid")]]
         X, qid, call = fit_call(self, X, qid, eval_set, other)
@@ -189,16 +189,16 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             refuse_unknown(self, other, call.refused)
         if sets and not self.uses_eval_set:
             raise InvalidInputError(
-                f"eval_set: {type(self).__name__} has nothing that validation queries could choose (no early stopping, "
-                "no path of settings)",
+                f"eval_set has no effect: {type(self).__name__} has neither early stopping nor a setting that "
+                "validation queries choose",
                 argument="eval_set",
                 remedies=["leave eval_set out, and choose settings with GridSearchCV or `truerank cross-validate`"],
                 code="unused",
             )
         if sets and (len(sets) > 1 or call.cutoffs or call.measures) and not hasattr(self, "staged_predict"):
             raise InvalidInputError(
-                f"eval_set: {type(self).__name__} watches one set by one measure, got {len(sets)} sets; give "
-                "the one that chooses, and evaluate the others after the fit",
+                f"{type(self).__name__} evaluates one validation set by one measure, got {len(sets)} sets. Pass the "
+                "set that chooses, and evaluate the others after the fit",
                 argument="eval_set",
             )
         told: Any
@@ -217,6 +217,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
             if watched:
                 told.watched = watched[-1][0], fresh._measure("validation_measure").name
+            check_parameters(fresh)
             with nullcontext() if there is None else data.fitting(self, valid):
                 fresh._fit(data, valid, **more)
                 if watched:
@@ -233,7 +234,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         return self
 
     def _measure(self, parameter: str = "measure") -> Any:
-        """Return the measure that a parameter names, under the ranker's convention; by default the ranker's own."""
+        """Return the measure that a parameter names, or by default `measure`, under the ranker's convention."""
         chosen: Any = getattr(self, parameter, None)
         if chosen is None:
             chosen = getattr(self, "measure", "nDCG@10")
@@ -248,7 +249,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         loaded = resolve("truerank.models.model_file:load_model")(path)
         if type(loaded) is not type(self):
             raise ModelFileError(
-                f"{path}: holds a {type(loaded).__name__}; truerank.load_model(path) returns it", code="other-class"
+                f"{path} has a {type(loaded).__name__}, not a {type(self).__name__}. Use truerank.load_model(path)",
+                code="other-class",
             )
         self.__dict__ = loaded.__dict__
 
@@ -256,7 +258,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def feature_importances_(self) -> np.ndarray:
         """Share of each feature in the model (p,), summing to 1 (0 where nothing was learned).
 
-        Shares of the weights, in the units of the training columns (`scale_`), or of the gain of trees.
+        The shares are those of the weights, in the units of the training columns (`scale_`), or of the gain of trees.
         """
         check_is_fitted(self)
         shares = np.abs(np.asarray(self._feature_shares(), dtype=np.float64))
@@ -275,7 +277,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
     def _feature_shares(self) -> Any:
         """Return the numbers (p,) whose shares `feature_importances_` returns."""
-        raise AttributeError(f"{type(self).__name__} has no feature_importances_; see permutation_importance")
+        raise AttributeError(f"{type(self).__name__} has no feature_importances_. Use permutation_importance")
 
     def predict(self, X: Any, *, qid: Any = None, **other: Unpack[NoOthers]) -> np.ndarray:
         """Return scores (n,), float64, in the order of the caller's rows; higher is better.
@@ -291,8 +293,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             return there.each(_predicted, self)
         if not isinstance(X, RankingData):
             X, qid = self._without_query_column(X, qid)
-        elif qid is not None:
-            raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again", argument="X")
+        else:
+            refuse_again(None, qid)
         with Interruptible():
             rows, restore = self._rows_to_score(X)
             if qid is not None:
@@ -342,7 +344,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         return measured(self, data, convention=convention, repeats=repeats, random_state=random_state)
 
     def contributions(self, X: Matrix, *, reference: Any = None) -> np.ndarray:
-        """Contributions of the features to the score of each row: exact Shapley values for boosted trees.
+        """Return the contributions of the features to the score of each row: exact Shapley values for boosted trees.
 
         Parameters
         ----------
@@ -366,7 +368,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         values = resolve("truerank.inspection.explanation:row_contributions")(self, rows, given)
         if values is None:
             raise InvalidInputError(
-                f"{type(self).__name__} has no contributions: its scores are no sum over features. Use "
+                f"{type(self).__name__} has no contributions, because its scores are not a sum over features. Use "
                 "permutation_importance",
                 code="no-contributions",
             )
@@ -375,8 +377,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
         """Return the mean of the ranker's measure (`measure`, else nDCG@10) over the queries, under its `convention`.
 
-        The float has an attribute `training_queries`, the number of these queries that trained the ranker. The first
-        positive number gives a warning.
+        The float has an attribute `training_queries`, the number of these queries that trained the ranker. If it is
+        positive, the first call warns.
 
         Raises
         ------
@@ -431,7 +433,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             warn(f"{type(self).__name__} {status.value}", ConvergenceWarning)
 
     def _keep_sketch(self, data: object, earlier: Any = None) -> None:
-        """Store the training queries and those of the model that this fit continued; without data, none."""
+        """Store digests of the training queries and of those of the model that this fit continued."""
         before = getattr(earlier, "training_sketch_", None)
         self.__dict__.pop("training_sketch_", None)
         self.__dict__.pop("_warned_of_training_queries", None)
@@ -440,14 +442,14 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             self.training_sketch_ = own if before is None else before | own
 
     def check_model(self) -> None:
-        """Complete a ranker that was loaded from a model file, whose attributes fit their texts."""
+        """Complete a ranker whose checked attributes were loaded from a model file."""
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
 
 def _warn_of_flat_scores(ranker: Any, data: RankingData, known: np.ndarray | None) -> None:
-    """Warn if the scores of the training queries cannot rank: they are not finite, or equal within every query.
+    """Warn if training scores cannot rank, because they are not finite, or equal within every query.
 
     Scores (n,) that the fit itself added up are `known`, and no kernel of prediction is compiled for them.
     """
@@ -460,8 +462,8 @@ def _warn_of_flat_scores(ranker: Any, data: RankingData, known: np.ndarray | Non
     name = type(ranker).__name__
     if not np.isfinite(scores).all():
         warn(
-            f"{name}: {np.count_nonzero(~np.isfinite(scores))} of {len(scores)} training scores are not finite; "
-            "scale the columns of X (see `truerank describe` for huge ones), or raise the regularisation",
+            f"{name}: {np.count_nonzero(~np.isfinite(scores))} of {len(scores)} training scores are not finite. "
+            "Scale the columns of X (`truerank describe` lists huge ones), or raise the regularisation",
             ConvergenceWarning,
         )
         return
@@ -474,7 +476,7 @@ def _warn_of_flat_scores(ranker: Any, data: RankingData, known: np.ndarray | Non
     warn(
         f"{name} learned nothing: its scores are the same for all documents of a query. Training "
         f"{getattr(ranker, 'status_', 'gave no reason')}. Check that queries have documents of different grades "
-        "(`rel` or the convention may leave none) and different features; else regularise less (a larger C, a "
+        "(`rel` or the convention may leave none) and different features. Otherwise regularise less (a larger C, a "
         "smaller alpha), scale the columns, or train on another measure",
         ConvergenceWarning,
     )

@@ -1,4 +1,4 @@
-"""Baselines: ridge regression, one feature, and chance."""
+"""Rank by baselines: ridge regression, a single feature, random scores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RidgeRanker(LinearRanker):
 
         sum_q w_q sum_(i in q) ((y_i - ybar_q) - w . (x_i - xbar_q))^2  +  alpha |w|^2.
 
-    On the LETOR collections it ranks as well as the best linear rankers.
+    On the LETOR collections, ridge regression ranks as well as the best linear rankers.
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ class RidgeRanker(LinearRanker):
         alphas = path_values(self.alpha, "alpha", zero=True)
         if 8 * data.n_features**2 > _LARGEST_MATRIX:
             raise InvalidInputError(
-                f"ridge solves for a matrix of columns by columns: {data.n_features:,} columns need "
-                f"{8 * data.n_features**2 / 2**30:.0f} GiB, more than {_LARGEST_MATRIX >> 30}",
+                f"X has {data.n_features:,} columns, and ridge would need {8 * data.n_features**2 / 2**30:.0f} GiB for "
+                f"their products, more than {_LARGEST_MATRIX >> 30} GiB",
                 argument="X",
                 remedies=[
-                    "use rank-svm, measure-svm or list-net, which hold one number a column and read sparse rows",
+                    "use rank-svm, measure-svm or list-net, which need little memory for each column",
                     "keep fewer columns",
                 ],
                 code="too-wide",
@@ -202,7 +202,7 @@ def _measured(part: Part, k: int, sign: int, measure: Measure) -> list[np.ndarra
 
 
 def last_if_missing(scores: np.ndarray) -> np.ndarray:
-    """Put missing scores (n,) below all others, in place."""
+    """Replace missing scores (n,) in place by a score below all others."""
     missing = np.isnan(scores)
     if missing.any():
         # A finite score that is below the smallest value that a column may have.

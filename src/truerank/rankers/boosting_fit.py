@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import stream
 from truerank.core.rounds import show_arrays
@@ -58,7 +59,7 @@ _COLUMNS = 8  # columns all of whose values are summarised in one round
 
 @dataclass(frozen=True)
 class BoostingSettings:
-    """The settings of a fit, checked."""
+    """The checked settings of a fit."""
 
     borders: int  # parts of the values of a column
     start: str
@@ -74,7 +75,7 @@ class BoostingSettings:
 
 @dataclass(frozen=True)
 class Grown:
-    """The result of a fit: the trees, and what they need."""
+    """The result of a fit: the trees, and what scoring with them requires."""
 
     status: Status
     progress: Progress
@@ -86,7 +87,7 @@ class Grown:
 
 
 class BoostingFit:
-    """One fit to parts of rows. It continues the trees of a `model`, which were `begun` on other data or on these."""
+    """One fit to parts of rows, which may continue the trees of a `model`, fitted to these or other rows."""
 
     def __init__(
         self, settings: BoostingSettings, data: RowSource, valid: RowSource | None, model: FittedParts | None
@@ -153,17 +154,17 @@ class BoostingFit:
         if self.alone is None:
             check_limits(self.data.description.largest_grade, self.data.description.largest_weight)
             return
-        sparse = hasattr(self.alone.X, "tocsc")
+        sparse = is_sparse(self.alone.X)
         valid = None if self.valid is None or self.valid.alone is None else self.valid.alone.data
-        if valid is not None and hasattr(valid.X, "tocsc") != sparse:
+        if valid is not None and is_sparse(valid.X) != sparse:
             raise InvalidInputError(
-                f"X is {'sparse' if sparse else 'dense'} and that of eval_set is not: give both in the same form",
+                f"X is {'sparse' if sparse else 'dense'}, and the rows of eval_set are not. Pass both in the same form",
                 argument="eval_set",
             )
         if sparse and self.leaves.needs_scaling:  # a model's that the fit goes on from
             raise InvalidInputError(
-                f"X is sparse, and the model to continue has {self.leaves.name} leaves, which need a dense matrix; "
-                "call X.toarray()",
+                f"X is sparse, and the model to continue has {self.leaves.name} leaves, which need a dense matrix. "
+                "Call X.toarray()",
                 code="sparse",
             )
         weight = self.alone.row_weight
@@ -172,7 +173,7 @@ class BoostingFit:
         )
 
     def _categories(self) -> CategoryTables | None:
-        """Return the tables of categorical columns, or None, and give the parts the statistics of their rows."""
+        """Return the tables of categorical columns or None, and send the parts the statistics of their rows."""
         data, model, columns = self.data, self.model, self.settings.categories
         if model is not None and model.begun and model.tables is not None:
             tables, columns = model.tables, model.tables.features
@@ -183,7 +184,7 @@ class BoostingFit:
             return None
         if model is not None:
             raise InvalidInputError(
-                "warm_start: a model with categorical features cannot be continued; set warm_start=False",
+                "a model with categorical features cannot be continued. Set warm_start=False",
                 argument="categorical",
             )
         light = data.without_features()
@@ -218,7 +219,7 @@ class BoostingFit:
         return p_swap, columns
 
     def _columns_of_parts(self, scaled: bool) -> TrainingColumns:
-        """Return the same from summaries of columns."""
+        """Return borders, places and scaling from summaries of the columns of all parts."""
         settings, data, leaves, unit = self.settings, self.data, self.leaves, self.unit
         if not scaled and not leaves.needs_places:
             borders = column_borders(data, settings.borders, unit)
@@ -245,26 +246,28 @@ def objective_of(ranker: Any, measure: Any, data: RowSource, continued: str) -> 
     if data.alone is None and not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
         raise InvalidInputError(
             f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got "
-            f"{ranker.objective!r}; fit to `data.gather()` if the rows fit here",
+            f"{ranker.objective!r}. Use one of these, or fit to `data.gather()` if the rows fit into memory",
             argument="objective",
         )
     objective = make_objective(ranker.objective, ranker.objective_params, measure, data.part_jobs)
     if data.alone is None and not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
-        raise InvalidInputError("on a cluster objective must be one by name or a function")
+        raise InvalidInputError(
+            "on a cluster objective must be a name or a function, got an object. Pass a name or a function"
+        )
     if isinstance(objective, UnbiasedLambdaRank):
         assert data.alone is not None
         objective.read(data.alone.data)
         if continued:
             raise InvalidInputError(
-                f"{continued}: unbiased-lambdarank learns its propensities from tree to tree and cannot be continued; "
-                "start a new fit",
+                f"{continued}: unbiased-lambdarank cannot be continued, because each tree changes its propensities. "
+                "Start a new fit",
                 code="continued",
             )
     return objective
 
 
 def _copies(data: RowSource) -> tuple[CopyUnit | None, RowCopies | None]:
-    """Return the weight of one copy of a row, and the copies of all rows; None where every row counts once."""
+    """Return the weight of one copy of a row, and the copies of all rows; None if every row counts once."""
     if data.alone is not None:
         weight: Any = data.alone.data.row_weight
         copies = RowCopies.of(weight)
@@ -284,7 +287,7 @@ def _queries_by_content(data: RowSource) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rows_for_trials(data: RowSource) -> RankingData:
-    """Return queries with those on which kinds of leaves are compared: the same as for rows in memory."""
+    """Return rows with all queries on which kinds of leaves are compared: for parts, a sample in memory."""
     if data.alone is not None:
         rows: RankingData = data.alone.data
         return rows

@@ -1,4 +1,4 @@
-"""Settings by column: columns by number or name, a number for each of them, and columns that hold categories."""
+"""Read settings by column: columns by number or name, a sign for each column, columns of categories."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_frame
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
@@ -15,53 +16,50 @@ from truerank.rankers.base import Ranker
 
 
 def columns_of(given: object, what: str, n_features: int, names: list[Any]) -> np.ndarray:
-    """Columns by number or name as int64 (u,), ascending; `what` is the parameter that an error names."""
-    if isinstance(given, str | bytes) or not isinstance(given, list | tuple | set | np.ndarray):
+    """Return columns, given by number or name, as int64 (u,), ascending; `what` is the parameter's name."""
+    if not isinstance(given, list | tuple | set | np.ndarray):
         raise InvalidInputError(argument=what, expected="a list of column numbers or names", value=given)
     return np.unique(np.array([column_of(key, what, n_features, names) for key in given], dtype=np.int64))
 
 
 def column_of(key: object, what: str, n_features: int, names: list[Any]) -> int:
-    """A column's number, from its number or name."""
+    """Return the number of a column, given by number or name."""
     if isinstance(key, str):
         if key not in names:
-            known = f"which X does not have; it has {', '.join(map(str, names[:10]))}"
-            have = known if names else "and X has no names; give column numbers from 0"
+            known = f"X does not have. Its features are {', '.join(map(str, names[:10]))}"
+            have = f"which {known}" if names else "and X has no names. Give column numbers from 0"
             raise InvalidInputError(f"{what} names the feature {key!r}, {have}", argument=what)
         return names.index(key)
     if not isinstance(key, numbers.Integral) or isinstance(key, bool) or not 0 <= int(key) < n_features:
         raise InvalidInputError(
-            f"{what} names the column {key!r}; X has the columns 0 … {n_features - 1}", argument=what
+            f"{what} names the column {key!r}, and X has the columns 0 … {n_features - 1}", argument=what
         )
     return int(key)
 
 
-def monotone_signs(given: object, n_features: int, names: list[Any]) -> np.ndarray | None:
+def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
     """Return -1, 0 or 1 for each feature, int8 (p,), from an array or a dict by number or name; None if all are 0."""
-    message = (
-        f"monotone must give -1, 0 or 1 for each of the {n_features} features, or a dict of column number or name to "
-        f"these; got {given!r}"
-    )
-    values = np.zeros(n_features)
+    by_column = isinstance(given, dict)
+    columns = [column_of(key, "monotone", n_features, names) for key in given] if by_column else range(n_features)
     try:
-        if isinstance(given, dict):
-            for key, value in given.items():
-                values[column_of(key, "monotone", n_features, names)] = value
-        else:
-            values = np.asarray(given, dtype=np.float64)
-    except InvalidInputError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(message, argument="monotone") from error
-    if values.shape != (n_features,) or not np.isin(values, (-1, 0, 1)).all():
-        raise InvalidInputError(message, argument="monotone")
-    return values.astype(np.int8) if values.any() else None
+        signs = np.asarray(list(given.values()) if by_column else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        signs = np.array(np.nan)
+    if signs.shape != (len(columns),) or not np.isin(signs, (-1, 0, 1)).all():
+        raise InvalidInputError(
+            f"monotone must have -1, 0 or 1 for each of the {n_features} features, or be a dict of column numbers or "
+            f"names with these values, got {given!r}",
+            argument="monotone",
+        )
+    values = np.zeros(n_features, dtype=np.int8)
+    values[list(columns)] = signs
+    return values if values.any() else None
 
 
 def feature_sets(given: object, n_features: int, names: list[Any]) -> np.ndarray:
-    """Sets of features that may meet in a tree, bool (sets, p); the features in no set are one more set."""
+    """Return the sets of features that a tree may combine, bool (sets, p); other features are one more set."""
     what = "interaction_constraints"
-    if isinstance(given, str | bytes) or not isinstance(given, list | tuple):
+    if not isinstance(given, list | tuple):
         raise InvalidInputError(argument=what, expected="a list of lists of column numbers or names", value=given)
     sets = np.zeros((len(given) + 1, n_features), dtype=np.bool_)
     for row, one in zip(sets, given):
@@ -71,18 +69,15 @@ def feature_sets(given: object, n_features: int, names: list[Any]) -> np.ndarray
 
 
 def frame_of(X: object) -> Any:
-    """Return an Arrow table as a pandas data frame, or any other X unchanged. Raises an error if pandas is missing."""
+    """Return an Arrow table as a pandas data frame, or any other X unchanged; pandas must be installed."""
     if not (hasattr(X, "column_names") and hasattr(X, "to_pandas")):
         return X
     try:
         return X.to_pandas()
     except ImportError as error:
-        raise InvalidInputError(f"an Arrow table is read through pandas, which is missing: {error}") from error
-
-
-def is_frame(X: object) -> bool:
-    """Whether X is a data frame."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+        raise InvalidInputError(
+            f"an Arrow table requires pandas, which cannot be imported ({error}). Install it: pip install pandas"
+        ) from error
 
 
 def numbered_categories(
@@ -121,7 +116,9 @@ def refuse_categories(X: Any) -> None:
         kind = str(dtype).lower()
         if kind.startswith(("category", "categorical", "enum", "object", "str", "date", "time", "duration", "period")):
             dated = kind.startswith(("date", "time", "duration", "period"))
-            instead = "make a number of it, such as days since then" if dated else f"name it in categorical=[{name!r}]"
+            instead = (
+                "convert it to numbers, such as days since a date" if dated else f"name it in categorical=[{name!r}]"
+            )
             raise InvalidInputError(
                 f"column {name!r} has the type {dtype}: {instead}, or leave it out", code="not-numeric"
             )

@@ -1,4 +1,4 @@
-"""The decorator of estimators: a constructor from annotated attributes that also accepts names of other libraries."""
+"""Generate the constructors of estimators, which also accept the names of other libraries."""
 
 from __future__ import annotations
 

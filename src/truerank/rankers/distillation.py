@@ -1,4 +1,4 @@
-"""Distillation: a cheap ranker learns the score differences of a teacher, such as a cross-encoder or a model judge."""
+"""Distil a teacher, such as a cross-encoder, into a cheap ranker that learns its score differences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from sklearn.base import clone
 
-from truerank.core.checks import as_array
+from truerank.core.checks import as_vector
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.io.rows import rows_of
@@ -69,29 +69,20 @@ def check_student(model: Any) -> None:
     if isinstance(model, ObliviousBoosting):
         if model.objective != OBJECTIVE:
             raise InvalidInputError(
-                f"the student's objective is {model.objective!r}; distillation learns differences of scores",
+                f"the student's objective {model.objective!r} does not learn differences of scores",
                 argument="student",
                 remedies=[f'pass ObliviousBoosting(objective="{OBJECTIVE}", …)'],
             )
     elif not isinstance(model, RidgeRanker):
         raise InvalidInputError(
-            f"a student is an ObliviousBoosting or a RidgeRanker, got {type(model).__name__}", argument="student"
+            f"the student must be an ObliviousBoosting or a RidgeRanker, got {type(model).__name__}", argument="student"
         )
 
 
 def with_teacher(data: RankingData, teacher: Any) -> RankingData:
     """Return data whose grades are the teacher's scores above the lowest of their query."""
-    if hasattr(teacher, "predict"):
-        scores = np.asarray(data.scores(teacher), dtype=np.float64)
-    else:
-        given = np.asarray(as_array(teacher, "teacher"), dtype=np.float64)
-        if given.shape != (data.n_rows,):
-            raise InvalidInputError(
-                f"teacher must have a score for each of the {data.n_rows} rows, got shape {given.shape}",
-                argument="teacher",
-            )
-        scores = data.grouped(given)
-    if not np.isfinite(scores).all():
-        raise InvalidInputError("scores of the teacher must be finite numbers", argument="teacher")
+    by_ranker = hasattr(teacher, "predict")
+    scores = as_vector(data.scores(teacher) if by_ranker else teacher, "teacher", data.n_rows)
+    scores = scores if by_ranker else data.grouped(scores)
     lowest = np.repeat(np.minimum.reduceat(scores, data.offsets[:-1]), data.group_sizes)
     return data.replaced(y=scores - lowest)

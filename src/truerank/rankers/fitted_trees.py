@@ -1,4 +1,4 @@
-"""Fitted boosted trees: the arrays as attributes of the ranker, scores, the model file, and continued training."""
+"""Keep fitted trees as attributes of the ranker: scores, the model file, and continued training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_positive_int
+from truerank.core.checks import is_sparse
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.float32 import numbers_of
 from truerank.core.kernel import kernel_array
@@ -36,29 +36,20 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
         ranker.seed_ = seed_of(ranker.random_state)
         return Progress()
     have = len(ranker.tree_values_)
-    if check_positive_int(ranker.n_estimators, "n_estimators") < have:
+    if ranker.n_estimators < have:
         raise InvalidInputError(
-            f"warm_start: n_estimators={ranker.n_estimators} is less than the {have} trees that the model has",
+            f"warm_start: n_estimators={ranker.n_estimators} is less than the {have} trees of the model. Raise "
+            "n_estimators, or set warm_start=False",
             code="fewer-trees",
         )
-    before = getattr(ranker, "_fitted_with", None)
-    if before is not None:
-        for name, value in fit_settings(ranker).items():
-            if value != before[name]:
-                raise InvalidInputError(
-                    f"warm_start: {name} was {before[name]} and is {value}; a fit can only be continued with the "
-                    "same parameters. Set warm_start=False to start a new fit",
-                    code="other-parameters",
-                )
-    if ranker.tree_features_.shape[1] != ranker.depth:
-        raise InvalidInputError(
-            f"warm_start: the model's trees have depth {ranker.tree_features_.shape[1]}, got depth={ranker.depth}"
-        )
-    if ranker.tree_gains_.shape[1] != n_features:
-        raise InvalidInputError(
-            f"warm_start: the model was fitted to {ranker.tree_gains_.shape[1]} features, X has {n_features}",
-            code="width",
-        )
+    now = fit_settings(ranker)
+    before = getattr(ranker, "_fitted_with", now)
+    _check_same(
+        "warm_start",
+        *((name, before[name], now[name], "other-parameters") for name in now),
+        ("depth", ranker.tree_features_.shape[1], ranker.depth, "other-depth"),
+        ("number of features", ranker.tree_gains_.shape[1], n_features, "width"),
+    )
     progress = trees_of(ranker)
     progress.valid, progress.change = (
         part.tolist()[:have] for part in (ranker.validation_scores_, ranker.history_["objective"])
@@ -71,50 +62,32 @@ def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_
     same = not leaves.needs_places or (p_swap == ranker.p_swap_ and ranker._flat_places().hold(columns.places))
     if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, ranker.feature_mean_)):
         raise InvalidInputError(
-            "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be "
-            "continued with the same rows. Set warm_start=False to start a new fit",
+            "warm_start: X has other rows than the fit of the model. Fuzzy and polynomial leaves can only be continued "
+            "with the same rows: set warm_start=False to start a new fit",
             code="other-rows",
         )
 
 
 def take_model(ranker: Any, begun: Any, n_features: int) -> None:
     """Copy the trees of a fitted model, and the attributes that they need, to the ranker."""
-    if begun.n_features_in_ != n_features:
-        raise InvalidInputError(f"init_model was fitted to {begun.n_features_in_} features, X has {n_features}")
-    names = getattr(begun, "feature_names_in_", None)
-    own = getattr(ranker, "feature_names_in_", None)
-    if names is not None and own is not None and list(names) != list(own):
-        wrong = next(place for place, (a, b) in enumerate(zip(names, own)) if a != b)
-        raise InvalidInputError(
-            f"init_model: its column {wrong} was {names[wrong]!r} and is {own[wrong]!r}; name the columns as then",
-            code="feature-names",
-        )
-    if isinstance(ranker.leaves, str) and ranker.leaves == "auto":
+    if ranker.leaves == "auto":
         ranker.leaves_ = begun.kind_of_leaves
     kind, theirs = ranker.kind_of_leaves, begun.kind_of_leaves
-    scored_by = kind.scored_by
-    if type(kind) is not type(theirs) or any(getattr(kind, name) != getattr(theirs, name) for name in scored_by):
+    same = type(kind) is type(theirs) and all(getattr(kind, one) == getattr(theirs, one) for one in kind.scored_by)
+    names, own = (getattr(one, "feature_names_in_", ()) for one in (begun, ranker))
+    _check_same(
+        "init_model",
+        ("number of features", begun.n_features_in_, n_features, "width"),
+        *((f"name of column {k}", a, b, "feature-names") for k, (a, b) in enumerate(zip(names, own))),
+        ("leaves", theirs, theirs if same else kind, "other-leaves"),
+        ("depth", begun.tree_features_.shape[1], ranker.depth, "other-depth"),
+        ("categorical columns", begun.categorical is not None, ranker.categorical is not None, "categories"),
+        ("start", begun.start, ranker.start, "other-start"),
+    )
+    if getattr(ranker, "category_names_", {}) not in ({}, getattr(begun, "category_names_", {})):
         raise InvalidInputError(
-            f"init_model has leaves {theirs}, this ranker {kind}: they must be the same", code="other-leaves"
-        )
-    if begun.tree_features_.shape[1] != ranker.depth:
-        raise InvalidInputError(
-            f"init_model has trees of depth {begun.tree_features_.shape[1]}, this ranker depth={ranker.depth}",
-            code="other-depth",
-        )
-    if (ranker.categorical is not None) != hasattr(begun, "category_features_"):
-        raise InvalidInputError(
-            "init_model was trained with other categorical columns; set `categorical` as in its training",
+            "the categories of init_model have other numbers. Read the table with categories=init_model.category_names",
             code="categories",
-        )
-    coded = getattr(ranker, "category_names_", None)
-    if coded is not None and coded != getattr(begun, "category_names_", {}):
-        raise InvalidInputError(
-            "init_model: its categories have other numbers; read the table with categories=init_model.category_names"
-        )
-    if (ranker.start == "linear") != hasattr(begun, "start_weights_"):
-        raise InvalidInputError(
-            f"init_model starts from {begun.start!r}, this ranker from {ranker.start!r}", code="other-start"
         )
     ranker.seed_ = seed_of(ranker.random_state)
     for name in ("start_", *TREES, "history_", "n_iter_", "category_names_", *OF_SOME):
@@ -122,6 +95,18 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
         if hasattr(begun, name):
             setattr(ranker, name, getattr(begun, name))
     ranker._prepare()
+
+
+def _check_same(argument: str, *facts: tuple[str, Any, Any, str]) -> None:
+    """Raise an error for the first of some facts, (name, value in the model, value now, code), that differs."""
+    for name, before, now, code in facts:
+        if before != now:
+            raise InvalidInputError(
+                f"{argument}: {name} was {before} in the fit of the model and is {now} now. Only the same can be "
+                "continued: pass it as then, or start a new fit",
+                argument=argument,
+                code=code,
+            )
 
 
 @dataclass(frozen=True)
@@ -139,14 +124,11 @@ class FittedParts:
 
     @classmethod
     def of(cls, ranker: Any, progress: Progress, begun: bool) -> FittedParts:
-        """Read a fitted `FittedTrees`."""
-        places: dict[int, PlaceTable] = {}
-        if hasattr(ranker, "place_features_"):
-            flat = ranker._flat_places()
-            places = dict(zip(flat.features.tolist(), flat.tables()))
-        scaling = ranker._scaling() if hasattr(ranker, "feature_mean_") else None
-        tables = ranker._category_tables() if hasattr(ranker, "category_features_") else None
-        return cls(ranker, progress, begun, ranker._start(), getattr(ranker, "p_swap_", 0.0), places, scaling, tables)
+        """Return the parts of a fitted `FittedTrees`."""
+        flat, scaling = kept_or_none(ranker, FlatPlaces), kept_or_none(ranker, Scaling)
+        places = {} if flat is None else dict(zip(flat.features.tolist(), flat.tables()))
+        tables, p_swap = kept_or_none(ranker, CategoryTables), getattr(ranker, "p_swap_", 0.0)
+        return cls(ranker, progress, begun, ranker._start(), p_swap, places, scaling, tables)
 
 
 def trees_of(ranker: Any) -> Progress:
@@ -194,6 +176,11 @@ def keep(ranker: Scorer, part: Ensemble | FlatPlaces | CategoryTables | Scaling)
 def kept(ranker: Scorer, kind: type[Part]) -> Part:
     """Return a part of the model from the ranker's attributes."""
     return kind(*(kernel_array(getattr(ranker, name)) for name in _names(kind)))
+
+
+def kept_or_none(ranker: Scorer, kind: type[Part]) -> Part | None:
+    """Return a part of the model, or None if the ranker has no such part."""
+    return kept(ranker, kind) if hasattr(ranker, _names(kind)[0]) else None
 
 
 def params_for_file(ranker: Any) -> dict[str, Any]:
@@ -249,14 +236,13 @@ class FittedTrees(CategoryColumns):
 
     @property
     def kind_of_leaves(self) -> Leaves:
-        """The leaves as an object."""
+        """Leaves as an object."""
         raise NotImplementedError
 
     def encoded(self, X: np.ndarray) -> np.ndarray:
         """Return X (n, p) with the statistics of categories instead of their numbers."""
-        if not hasattr(self, "category_features_"):
-            return X
-        return self._category_tables().encode(X)
+        tables = kept_or_none(self, CategoryTables)
+        return X if tables is None else tables.encode(X)
 
     def category_statistics(self) -> dict[Any, dict[Any, float]]:
         """Return the statistic of each category, by column and category, with names if there are any.
@@ -264,9 +250,9 @@ class FittedTrees(CategoryColumns):
         A category without an entry has the statistic of the entry None, else 0. Missing values stay missing.
         """
         check_is_fitted(self)
-        if not hasattr(self, "category_features_"):
+        tables, names = kept_or_none(self, CategoryTables), self.category_names
+        if tables is None:
             return {}
-        tables, names = self._category_tables(), self.category_names
         columns = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         ends = np.cumsum(tables.sizes)[:-1]
         found = {}
@@ -281,13 +267,12 @@ class FittedTrees(CategoryColumns):
     def over_statistics(self) -> FittedTrees:
         """Return the same trees as a ranker of `encoded` rows, for exports to programs without categories."""
         check_is_fitted(self)
-        plain = copy.copy(self)
-        if not hasattr(self, "category_features_"):
+        plain, tables = copy.copy(self), kept_or_none(self, CategoryTables)
+        if tables is None:
             return plain
         for name in ("category_names_", "training_sketch_", *CATEGORIES):  # the sketch is of rows with categories
             plain.__dict__.pop(name, None)
         plain.categorical = None
-        tables = self._category_tables()
         statistics = dict(zip(tables.features.tolist(), np.split(tables.statistics, np.cumsum(tables.sizes)[:-1])))
         plain.close_columns_ = [
             *(k for k in getattr(self, "close_columns_", []) if k not in statistics),
@@ -296,9 +281,6 @@ class FittedTrees(CategoryColumns):
         plain.inputs_ = "close" if plain.close_columns_ else "float64"  # statistics are any numbers
         return plain
 
-    def _category_tables(self) -> CategoryTables:
-        return kept(self, CategoryTables)
-
     def _predict(self, X: Any) -> np.ndarray:
         X = self.encoded(X)
         return self._advance(X, self._start().scores(X, self.n_jobs))
@@ -306,7 +288,7 @@ class FittedTrees(CategoryColumns):
     def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` to the scores (n,) of `encoded` rows."""
         predict, n_jobs = self._predictor.predict, self.n_jobs
-        if hasattr(X, "tocsr"):
+        if is_sparse(X):
             return add_in_dense_blocks(X, lambda rows, own: predict(rows, n_jobs, own, trees), scores)
         return np.asarray(predict(X, n_jobs, scores, trees))
 

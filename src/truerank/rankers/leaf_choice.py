@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_positive_int
+from truerank.core.checks import is_sparse
 from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import unheard
 from truerank.data.ranking_data import RankingData
@@ -24,7 +24,7 @@ TRIED = ("fuzzy", "constant", "polynomial")
 
 
 def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, dict[str, float]]:
-    """Return the kind of leaves for these queries, and each kind's mean validation measure on queries left out.
+    """Return the kind of leaves for some queries, and the mean validation measure of each kind.
 
     Each trial fits a fifth of the trees, at least twenty, to two thirds of the queries of positive weight (in 100,000
     rows at most), and measures the other third. A kind that is not better than "fuzzy" after a fold is dropped, as is
@@ -38,7 +38,7 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, di
     data = read()
     if np.count_nonzero(data.weight_by_query) < _FEWEST:
         return first, {}
-    if hasattr(data.X, "tocsr"):
+    if is_sparse(data.X):
         others = [kind for kind in others if not KINDS[kind].needs_scaling]
     if ranker.monotone is not None:
         others = [kind for kind in others if KINDS[kind].keeps_monotone]
@@ -89,7 +89,7 @@ def _scores_beside(trial: Any, train: RankingData, valid: RankingData) -> np.nda
 
 def _trial_settings(ranker: Any) -> dict[str, Any]:
     """Return the ranker's parameters, with the number of trees of a trial."""
-    n_estimators = check_positive_int(ranker.n_estimators, "n_estimators")
+    n_estimators = int(ranker.n_estimators)
     trees = min(n_estimators, max(_TREES, n_estimators // _SHARE))
     return ranker.get_params(deep=False) | {
         "warm_start": False, "patience": None, "verbose": 0, "random_state": ranker.seed_, "callbacks": None,
@@ -105,7 +105,7 @@ def queries_for_trials(queries: np.ndarray, sizes: np.ndarray, weight: np.ndarra
 
 
 def _divisions(data: RankingData) -> Iterator[tuple[RankingData, RankingData]]:
-    """Yield training and validation queries of three folds of the queries for trials."""
+    """Yield the training and the validation queries of three folds of the queries for trials."""
     assert data.y is not None
     _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
     queries = queries_for_trials(queries, data.group_sizes, data.weight_by_query)
@@ -116,7 +116,7 @@ def _divisions(data: RankingData) -> Iterator[tuple[RankingData, RankingData]]:
 
 
 def _clearly_above(differences: np.ndarray, weight: np.ndarray) -> bool:
-    """Whether the weighted mean of the differences by query is more than two standard errors above 0."""
+    """Return whether the weighted mean of the differences by query is over two standard errors above 0."""
     known = ~np.isnan(differences) & (weight > 0)
     differences, weight = differences[known], weight[known] / max(float(weight.max()), 1e-300)
     effective = float(weight.sum()) ** 2 / max(float((weight**2).sum()), 1e-300)  # number of queries of equal weight

@@ -1,4 +1,4 @@
-"""The base classes of linear rankers: training data in units that suit, weights by feature name, binned columns."""
+"""Base classes of linear rankers: scaled training data, weights by feature name, binned columns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.checks import is_sparse
+from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
+from truerank.core.schema import check_fields
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.core.types import Matrix, MeasureLike
 from truerank.data.columns import shown_names
@@ -24,7 +26,7 @@ from truerank.solvers.path import best_of_path
 from truerank.solvers.result import SolverResult
 
 LARGEST_WEIGHT = 1e200
-"""Of a model file: sums over columns must not overflow."""
+"""Largest weight in a model file, so that sums over columns do not overflow."""
 _BLOCK_VALUES = 1 << 19  # numbers in a block of rows, for moments
 _PARTS_BYTES = 1 << 28  # of the blocks' matrices that are held at once, before they are added up
 
@@ -66,7 +68,7 @@ class PartProblem:
         return gram, moment
 
     def _moments(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the moments of queries first … last - 1."""
+        """Return the moments of the queries first … last - 1."""
         start, stop = int(self.offsets[first]), int(self.offsets[last])
         offsets = self.offsets[first : last + 1] - start
         query, sizes = query_of_rows(offsets), np.diff(offsets)
@@ -75,7 +77,7 @@ class PartProblem:
         grades = self.y[start:stop]
         centred = grades - (np.bincount(query, weights=grades, minlength=last - first) / counts)[query]
         X: Any = self.rows.block(start, stop)
-        if not hasattr(X, "tocsr"):
+        if not is_sparse(X):
             filled = np.flatnonzero(sizes)
             origin = np.zeros((last - first, X.shape[1]))
             origin[filled] = X[offsets[filled]]
@@ -114,8 +116,8 @@ class LinearRanker(Ranker):
     coef_ : float64 array (n_features_in_,)
         Weight of each column.
     scale_ : float64 array (n_features_in_,) or None
-        Of rankers with the parameter `scale`: the divisor of each column in training, folded back into `coef_`; 0 for a
-        column that was left out. None if no column was scaled.
+        Divisor of each column in training, which `coef_` includes, and 0 for a column that was left out; only of
+        rankers with the parameter `scale`. None if no column was scaled.
 
     Notes
     -----
@@ -196,7 +198,7 @@ class BinnedLinearRanker(LinearRanker):
     bin_edges_: list[np.ndarray] | None
 
     def _keep_edges(self, data: RankingData, valid: RankingData | None) -> None:
-        """Store the edges of the training data; validation queries must have the same."""
+        """Store the edges of the training data, which must also be those of the validation queries."""
         self.bin_edges_ = list(data.X.edges) if isinstance(data.X, BinnedMatrix) else None
         if valid is not None:
             self._check_edges(valid.X)
@@ -216,19 +218,19 @@ class BinnedLinearRanker(LinearRanker):
         if isinstance(X, BinnedMatrix):
             if self.bin_edges_ is None:
                 raise InvalidInputError(
-                    f"this {name} was trained on values; pass values and no BinnedMatrix", code="binned"
+                    f"this {name} was trained on values. Pass values, not a BinnedMatrix", code="binned"
                 )
             if len(self.bin_edges_) != len(X.edges) or not all(
                 np.array_equal(a, b) for a, b in zip(self.bin_edges_, X.edges)
             ):
                 raise InvalidInputError(
-                    f"the BinnedMatrix has other edges than those that this {name} was trained on; make both with "
-                    "the same fitted ScoreBinning",
+                    f"the BinnedMatrix has other edges than in the training of this {name}. Transform both with the "
+                    "same fitted ScoreBinning",
                     code="other-edges",
                 )
         elif self.bin_edges_ is not None:
             raise InvalidInputError(
-                f"this {name} was trained on binned scores; transform X with the ScoreBinning of the training data",
+                f"this {name} was trained on binned scores. Transform X with the ScoreBinning of the training data",
                 code="binned",
             )
 
@@ -247,12 +249,7 @@ class BinnedLinearRanker(LinearRanker):
         super().check_model()
         edges = self.bin_edges_ = getattr(self, "bin_edges_", None)
         n = self.n_features_in_ if edges is None else sum(len(one) + 1 for one in edges)
-        if len(self.coef_) != n:
-            raise ModelFileError(
-                f"{type(self).__name__}: coef_ must hold {n} values, got {len(self.coef_)}",
-                argument="coef_",
-                code="shape",
-            )
+        check_fields(self, {"coef_": f"float64[{n}]"})
 
 
 @kernel

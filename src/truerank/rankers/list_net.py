@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.losses.listwise import LISTWISE
@@ -134,14 +133,17 @@ class ListNet(BinnedLinearRanker):
         "path_": "list[] of dict of any??",
     }
 
+    allowed: ClassVar[dict[str, str]] = {
+        "objective": "'softmax' | 'xe-ndcg'",
+        "solver": "'lbfgs' | 'gradient-descent'",
+        "tol learning_rate": "float in (0, inf)",
+        "max_iter": "int in [1, inf)",
+    }
+
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.alpha, "alpha", zero=True)
         chooser = self._measure("validation_measure")
-        check_choice(self.objective, "objective", tuple(LISTWISE))
-        check_choice(self.solver, "solver", ("lbfgs", "gradient-descent"))
-        tol = check_number(self.tol, "tol", minimum=0, open_minimum=True)
-        max_iter = check_positive_int(self.max_iter, "max_iter")
-        learning_rate = check_number(self.learning_rate, "learning_rate", minimum=0, open_minimum=True)
+        tol, max_iter, learning_rate = float(self.tol), int(self.max_iter), float(self.learning_rate)
         self._keep_edges(data, valid)
         problem = LinearProblem(data.in_parts(self.n_jobs), self.scale)
 

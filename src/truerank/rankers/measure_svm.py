@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, ClassVar
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses.ramp import RampOracle
@@ -140,6 +139,15 @@ class MeasureSVM(BinnedLinearRanker):
         "path_": "list[] of dict of any??",
     }
 
+    allowed: ClassVar[dict[str, str]] = {
+        "bound": "'auto' | 'margin' | 'ramp'",
+        "solver": "'1-slack' | 'n-slack'",
+        "tol": "float in (0, inf)",
+        "slack_tol": "float in (0, inf)?",
+        "max_iter": "int in [1, inf)",
+        "rel": "float in (-inf, inf)?",
+    }
+
     measure: Any = "AP"
     C: Any = 1.0
     _: KW_ONLY
@@ -156,15 +164,14 @@ class MeasureSVM(BinnedLinearRanker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.C, "C")
-        check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
-        check_positive_int(self.max_iter, "max_iter")
-        check_choice(self.solver, "solver", ("1-slack", "n-slack"))
-        if self.slack_tol is not None:
-            check_number(self.slack_tol, "slack_tol", minimum=0.0, open_minimum=True)
-            if self.solver != "n-slack" or self._is_ramp(self._measure()):
-                raise InvalidInputError('slack_tol needs solver="n-slack" and bound="margin"', argument="slack_tol")
         measure, chooser = self._measure(), self._measure("validation_measure")
         ramp = self._is_ramp(measure)
+        if self.slack_tol is not None and (ramp or self.solver != "n-slack"):
+            raise InvalidInputError(
+                f"slack_tol={self.slack_tol} has an effect only with solver='n-slack' and bound='margin'. Set both, or "
+                "omit slack_tol",
+                argument="slack_tol",
+            )
         self._keep_edges(data, valid)
         problem = LinearProblem(data.in_parts(self.n_jobs), self.scale)
         rel = relevant_grade(self.rel, measure, problem, self.convention)
@@ -200,18 +207,19 @@ class MeasureSVM(BinnedLinearRanker):
         self._finish(result.status)
 
     def _is_ramp(self, measure: Any) -> bool:
-        check_choice(self.bound, "bound", ("auto", "margin", "ramp"))
         if self.bound == "auto":
             return measure.NAME == "nDCG" and measure.cutoff is not None
         if self.bound == "ramp" and measure.NAME != "nDCG":
-            raise InvalidInputError(f"bound='ramp' is for nDCG and nDCG@k, got the measure {measure.name}")
+            raise InvalidInputError(
+                f"bound='ramp' requires the measure nDCG or nDCG@k, got {measure.name}. Use bound='margin'"
+            )
         return self.bound == "ramp"
 
 
 def relevant_grade(rel: float | None, measure: Any, problem: Any, convention: str) -> float:
     """Return the lowest relevant grade: as given, of the measure, the higher of two grades, or the convention's."""
     if rel is not None:
-        return check_number(rel, "rel")
+        return float(rel)
     if measure is not None and measure.gives("rel"):
         return float(measure.setting("rel"))
     distinct = problem.distinct_grades()

@@ -1,4 +1,4 @@
-"""ListNet with weights of at least 0, which the fusion of search engines needs."""
+"""NonnegativeListNet: ListNet with weights of at least 0, as search engines require for fusion."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_number, check_positive_int
-from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker
@@ -59,6 +57,12 @@ class NonnegativeListNet(LinearRanker):
         "n_iter_": "int??",
     }
 
+    allowed: ClassVar[dict[str, str]] = {
+        "alpha": "float in [0, inf)",
+        "tol": "float in (0, inf)",
+        "max_iter": "int in [1, inf)",
+    }
+
     alpha: float = 1.0
     _: KW_ONLY
     tol: float = 1e-5
@@ -68,11 +72,7 @@ class NonnegativeListNet(LinearRanker):
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         from scipy.optimize import minimize
 
-        if valid is not None:
-            raise InvalidInputError("NonnegativeListNet uses no eval_set; leave it out")
-        alpha = check_number(self.alpha, "alpha", minimum=0)
-        tol = check_number(self.tol, "tol", minimum=0, open_minimum=True)
-        max_iter = check_positive_int(self.max_iter, "max_iter")
+        alpha, tol, max_iter = float(self.alpha), float(self.tol), int(self.max_iter)
         problem = LinearProblem(data.in_parts(self.n_jobs), "never").cross_entropy(alpha, False, None)
         p = data.n_features
         if problem.n_queries == 0:

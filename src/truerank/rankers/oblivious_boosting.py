@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from dataclasses import KW_ONLY, field
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.checks import check_number
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, NoOthers, TreeObjective
@@ -27,8 +27,6 @@ from truerank.trees.boosting import Plan
 from truerank.trees.grower import GrowthRules
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.kinds import KINDS, parse_leaves
-
-MAX_DEPTH = 12
 
 
 @estimator
@@ -205,6 +203,18 @@ class ObliviousBoosting(FittedTrees):
     leaves_: Any = field(init=False)
     leaf_scores_: dict[str, float] = field(init=False)
 
+    allowed: ClassVar[dict[str, str]] = {
+        "n_estimators": "int in [1, inf)",
+        "depth": "int in [1, 12]",  # a tree has 2^depth leaves
+        "borders": f"int in [1, {MAX_BORDERS + 1}]",  # a code is one byte
+        "alpha": "float in [0, inf)?",
+        "small_leaf_penalty start_alpha": "float in [0, inf)",
+        "start": "'constant' | 'linear'",
+        "bootstrap": "'row' | 'query'?",
+        "subsample feature_fraction": "float in (0, 1]",
+        "patience": "int in [1, inf)?",
+    }
+
     leaves: Any = "auto"
     _: KW_ONLY
     objective: TreeObjective = "mse"
@@ -237,7 +247,7 @@ class ObliviousBoosting(FittedTrees):
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
-        """Whether X may be sparse: if nothing standardises or encodes columns. Unknown leaves are an error in `fit`."""
+        """Whether X may be sparse: unless a setting standardises or encodes columns."""
         given = self.leaves.get("kind") if isinstance(self.leaves, dict) else self.leaves
         if isinstance(given, str) and given != "auto":
             given = KINDS.get(given)
@@ -300,16 +310,14 @@ class ObliviousBoosting(FittedTrees):
         if position is not None:
             if self.objective != "unbiased-lambdarank":
                 raise InvalidInputError(
-                    'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective',
+                    'position requires objective="unbiased-lambdarank". Use that objective, or omit position',
                     argument="position",
                 )
             data = data.with_position(position)
         if init_model is not None:
             self._take(init_model, data.n_features)
         parts, watched = data.in_parts(self.n_jobs), beside if valid is None else valid.in_parts(self.n_jobs)
-        borders, begun = self._borders(), init_model is not None
-        check_choice(self.start, "start", ("constant", "linear"))
-        start_alpha = check_number(self.start_alpha, "start_alpha", minimum=0.0)
+        begun = init_model is not None
         progress = trees_of(self) if begun else begun_progress(self, self.n_features_in_)
         model = FittedParts.of(self, progress, begun) if begun or progress.trees else None
         stopping = self._early_stopping(valid is not None)
@@ -317,8 +325,8 @@ class ObliviousBoosting(FittedTrees):
         objective = objective_of(self, self._measure(), parts, continued)
         self._choose_leaves(partial(rows_for_trials, parts), model is not None)
         settings = BoostingSettings(
-            borders, self.start, start_alpha, bool(self.clip), objective, stopping, self.kind_of_leaves, self._plan(),
-            self._category_columns(data.n_features), self.n_jobs,
+            int(self.borders), self.start, float(self.start_alpha), bool(self.clip), objective, stopping,
+            self.kind_of_leaves, self._plan(), self._category_columns(data.n_features), self.n_jobs,
         )  # fmt: skip
         grown = BoostingFit(settings, parts, watched, model).run()
         self._keep(grown)
@@ -332,17 +340,18 @@ class ObliviousBoosting(FittedTrees):
     def kind_of_leaves(self) -> Leaves:
         """The kind of leaves as an object."""
         given = self.leaves
-        if isinstance(given, str) and given == "auto":
+        if given == "auto":
             if not hasattr(self, "leaves_"):
                 raise InvalidInputError(
-                    'leaves="auto" is chosen by fit: call fit first, or name the kind of leaves', argument="leaves"
+                    'fit chooses the kind of leaves="auto". Call fit first, or name the kind of leaves',
+                    argument="leaves",
                 )
             given = self.leaves_
         return parse_leaves(given)
 
     def _choose_leaves(self, read: Callable[[], RankingData], continued: bool) -> None:
         """Choose the leaves for "auto", unless the fit continues trees, on the queries that `read` returns."""
-        automatic = isinstance(self.leaves, str) and self.leaves == "auto"
+        automatic = self.leaves == "auto"
         if automatic and continued:
             return
         for name in ("leaves_", "leaf_scores_"):
@@ -353,55 +362,39 @@ class ObliviousBoosting(FittedTrees):
     def _take(self, begun: Any, n_features: int) -> None:
         """Copy the trees of `init_model`."""
         if not isinstance(begun, ObliviousBoosting) or not hasattr(begun, "tree_values_"):
-            found = "one that is not fitted" if isinstance(begun, ObliviousBoosting) else type(begun).__name__
-            hint = "; read it first, load_model(path)" if isinstance(begun, str) else ""
+            found = "an unfitted one" if isinstance(begun, ObliviousBoosting) else type(begun).__name__
+            hint = ". Load it first: load_model(path)" if isinstance(begun, str) else ""
             raise InvalidInputError(
                 f"init_model must be a fitted ObliviousBoosting, got {found}{hint}", argument="init_model"
             )
         take_model(self, begun, n_features)
 
-    def _borders(self) -> int:
-        """Return the number of parts of the values of a feature."""
-        parts = check_positive_int(self.borders, "borders")
-        if parts > MAX_BORDERS + 1:
-            raise InvalidInputError(
-                f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte", argument="borders"
-            )
-        return parts
-
     def _early_stopping(self, watched: bool) -> EarlyStopping | None:
-        """Return what watches the validation queries, if any; the measure is checked in any case."""
+        """Return the early stopping on validation queries, if there are any, after a check of its measure."""
         measure = self._measure("validation_measure")
         if watched:
             return EarlyStopping(measure, self.convention, self.patience)
         if self.patience is not None:
-            check_positive_int(self.patience, "patience")
-            raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries", argument="patience")
+            raise InvalidInputError(
+                "patience requires validation queries. Pass eval_set=(X, y, qid)", argument="patience"
+            )
         return None
 
     def _rates(self, n_estimators: int) -> np.ndarray:
         """Return the learning rate of each tree (n_estimators,)."""
-        given: Any = self.learning_rate
-        if not isinstance(given, list | tuple | np.ndarray):
-            return np.full(n_estimators, check_number(given, "learning_rate", minimum=0.0, open_minimum=True))
-        if len(given) != n_estimators:
+        listed = isinstance(self.learning_rate, list | tuple | np.ndarray)
+        given: Any = self.learning_rate if listed else [self.learning_rate]
+        if listed and len(given) != n_estimators:
             raise InvalidInputError(
                 f"learning_rate must be one number, or one for each of the {n_estimators} trees, got {len(given)}",
                 argument="learning_rate",
             )
-        return np.array([check_number(rate, "learning_rate", minimum=0.0, open_minimum=True) for rate in given])
+        rates = np.array([check_number(rate, "learning_rate", "(0, inf)") for rate in given])
+        return rates if listed else np.full(n_estimators, rates[0])
 
     def _plan(self) -> Plan:
-        """Return the settings of the boosting loop, checked."""
-        n_estimators = check_positive_int(self.n_estimators, "n_estimators")
-        depth = check_positive_int(self.depth, "depth")
-        if depth > MAX_DEPTH:
-            raise InvalidInputError(
-                f"depth must be at most {MAX_DEPTH} (a tree has 2^depth leaves), got {depth}", argument="depth"
-            )
-        if self.bootstrap is not None:
-            check_choice(self.bootstrap, "bootstrap", ("row", "query"))
-        alpha = self.alpha
+        """Return the settings of the boosting loop."""
+        n_estimators, alpha = int(self.n_estimators), self.alpha
         if alpha is None:
             alpha = 0.0 if self.objective == "mse" else 1.0
         names = list(getattr(self, "feature_names_in_", []))
@@ -409,14 +402,14 @@ class ObliviousBoosting(FittedTrees):
         monotone = None if self.monotone is None else monotone_signs(self.monotone, n_features, names)
         if monotone is not None and not self.kind_of_leaves.keeps_monotone:
             raise InvalidInputError(
-                f"{self.kind_of_leaves.name} leaves cannot keep monotone constraints; use constant or fuzzy leaves",
+                f"{self.kind_of_leaves.name} leaves do not support monotone constraints. Use constant or fuzzy leaves",
                 argument="monotone",
             )
         sets = self.interaction_constraints
         rules = GrowthRules(
-            depth,
-            check_number(alpha, "alpha", minimum=0.0),
-            check_number(self.small_leaf_penalty, "small_leaf_penalty", minimum=0.0),
+            int(self.depth),
+            float(alpha),
+            float(self.small_leaf_penalty),
             monotone,
             together=None if sets is None else feature_sets(sets, n_features, names),
         )
@@ -426,7 +419,7 @@ class ObliviousBoosting(FittedTrees):
             rules,
             self.bootstrap or "row",
             self.bootstrap is not None and bool(self.replace),
-            check_number(self.subsample, "subsample", minimum=0.0, maximum=1.0, open_minimum=True),
-            check_number(self.feature_fraction, "feature_fraction", minimum=0.0, maximum=1.0, open_minimum=True),
+            float(self.subsample),
+            float(self.feature_fraction),
             self.seed_,
         )

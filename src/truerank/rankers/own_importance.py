@@ -1,4 +1,4 @@
-"""Importance of features that a model itself reports, without data."""
+"""Read the importance of features from a model, without data."""
 
 from __future__ import annotations
 

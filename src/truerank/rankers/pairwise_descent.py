@@ -1,4 +1,4 @@
-"""Stochastic pairwise descent: linear rankers from random pairs; the cost of a step does not depend on the rows."""
+"""PairwiseDescent: learn linear rankers from random pairs, at a cost that the number of rows does not change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.checks import check_parameters, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
@@ -146,6 +146,18 @@ class PairwiseDescent(LinearRanker):
     uses_eval_set = True
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True, "n_steps": True}
 
+    allowed: ClassVar[dict[str, str]] = {
+        "sampling": " | ".join(map(repr, SAMPLINGS)),
+        "loss": " | ".join(map(repr, LOSSES)),
+        "learning_rate": " | ".join(map(repr, LEARNING_RATES)),
+        "eta0": "float in (0, inf)",
+        "max_iter": "int in [1, inf)",
+        "projection fit_intercept": "bool",
+        "average": "bool | int in [0, inf)",
+        "pair_probability": "float in [0, 1]",
+        "rel": "float in (-inf, inf)?",
+    }
+
     alpha: Any = 1e-3
     _: KW_ONLY
     sampling: str = "rank"
@@ -164,10 +176,10 @@ class PairwiseDescent(LinearRanker):
     random_state: Any = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
-        steps = check_positive_int(self.max_iter, "max_iter")
+        steps = int(self.max_iter)
         values = path_values(self.alpha, "alpha", zero=True)
         for value in values:
-            self._check_parameters(value)
+            self._check_rates(value)
         problem = LinearProblem(data.in_parts(None), self.scale)
         states: dict[float, dict[str, Any]] = {}
 
@@ -255,7 +267,7 @@ class PairwiseDescent(LinearRanker):
         sparse : bool, default False
             Store blocks as sparse rows.
         """
-        steps = check_positive_int(self.max_iter, "max_iter")
+        steps = int(self.max_iter)
         passes = check_positive_int(n_passes, "n_passes")
         reg = self._one_value()
 
@@ -303,37 +315,30 @@ class PairwiseDescent(LinearRanker):
     # Steps.
 
     def _one_value(self) -> float:
-        """Check the parameters and return λ for batches and files, which have no validation queries."""
+        """Check the parameters, and return λ for batches and files, which have no validation queries."""
+        check_parameters(self)
         values = path_values(self.alpha, "alpha", zero=True)
         if len(values) > 1:
-            raise InvalidInputError("alpha: partial_fit and fit_file need one value; use fit for a list")
-        self._check_parameters(values[0])
-        return values[0]
-
-    def _check_parameters(self, reg: float) -> None:
-        check_choice(self.sampling, "sampling", SAMPLINGS)
-        check_choice(self.loss, "loss", LOSSES)
-        check_choice(self.learning_rate, "learning_rate", LEARNING_RATES)
-        eta0 = check_number(self.eta0, "eta0", minimum=0.0, open_minimum=True)
-        check_number(self.pair_probability, "pair_probability", minimum=0.0, maximum=1.0)
-        if self.rel is not None:
-            check_number(self.rel, "rel")
-        for name in ("fit_intercept", "projection"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InvalidInputError(argument=name, expected="True or False", value=getattr(self, name))
-        if not isinstance(self.average, bool | np.bool_):
-            check_positive_int(self.average, "average", 0)
-        if reg == 0.0 and (self.learning_rate == "pegasos" or self.projection):
             raise InvalidInputError(
-                "alpha must be > 0 with learning_rate='pegasos' and with projection=True, got 0; give "
-                "a positive alpha, or choose another learning_rate without projection",
+                f"alpha has {len(values)} values, and partial_fit and fit_file accept one. Use fit for a list",
                 argument="alpha",
             )
-        first = {"pegasos": 0.0, "basic": 10.0 / 11.0, "constant": eta0}[self.learning_rate]
+        self._check_rates(values[0])
+        return values[0]
+
+    def _check_rates(self, reg: float) -> None:
+        """Check that λ and the learning rate fit together."""
+        if reg == 0.0 and (self.learning_rate == "pegasos" or self.projection):
+            raise InvalidInputError(
+                "alpha must be > 0 with learning_rate='pegasos' and with projection=True, got 0. Pass a positive "
+                "alpha, or another learning_rate without projection",
+                argument="alpha",
+            )
+        first = {"pegasos": 0.0, "basic": 10.0 / 11.0, "constant": float(self.eta0)}[self.learning_rate]
         if first * reg > 1.0:
             raise InvalidInputError(
-                f"alpha times the first learning rate must be at most 1, got {reg:g} * {first:g}: the weights "
-                "would change sign at every step; lower alpha or use learning_rate='pegasos'",
+                f"alpha times the first learning rate must be at most 1, got {reg:g} * {first:g}, so that the weights "
+                "would change sign at every step. Lower alpha, or use learning_rate='pegasos'",
                 argument="alpha",
             )
 
@@ -345,7 +350,7 @@ class PairwiseDescent(LinearRanker):
         self._status = Status.NOTHING_TO_LEARN
 
     def _batch(self, data: RankingData) -> PartProblem:
-        """Return later rows in the units of the first ones."""
+        """Return a later batch in the units of the first batch."""
         return LinearProblem(data.in_parts(None), "never" if self.scale_ is None else self.scale_).only
 
     def _weights(self) -> np.ndarray:
@@ -354,7 +359,7 @@ class PairwiseDescent(LinearRanker):
         if not np.isfinite(result).all():
             raise InvalidInputError(
                 f"the weights diverged (loss {self.loss!r}, learning_rate {self.learning_rate!r}, alpha "
-                f"{self.alpha_:g}): scale the columns, or use learning_rate='basic', a smaller eta0 or a larger "
+                f"{self.alpha_:g}). Scale the columns, or use learning_rate='basic', a smaller eta0 or a larger "
                 "alpha",
                 code="diverged",
             )
@@ -373,8 +378,8 @@ class PairwiseDescent(LinearRanker):
             return y >= self.rel
         if len(grades) > 2:
             raise InvalidInputError(
-                f"sampling={self.sampling!r} with loss={self.loss!r} needs two classes and these data have "
-                f"{len(grades)} grades; give rel, the lowest grade that counts as relevant",
+                f"the data have {len(grades)} grades, and sampling={self.sampling!r} with loss={self.loss!r} requires "
+                "two classes. Pass rel, the lowest relevant grade",
                 argument="sampling",
             )
         return None if len(grades) < 2 else y >= grades[1]

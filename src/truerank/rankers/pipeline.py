@@ -1,4 +1,4 @@
-"""Rankers behind transformers, and rankers of other libraries, fitted to and applied to a `RankingData`."""
+"""Fit and apply pipelines of transformers and a ranker, and rankers of other libraries, to a `RankingData`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from truerank.core.types import ArrayLike, NoOthers, Scorer
 from truerank.data.columns import rows_for
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
+from truerank.rankers.accepted_data import refuse_again
 from truerank.rankers.base import Ranker
 
 # Name of a transformer on the command line -> "module:class".
@@ -124,7 +125,8 @@ class RankerPipeline(Ranker):
             for step in self.transformers_:
                 if _takes(step.transform, "qid") and not isinstance(step, ScoreBinning):  # which ignores its qid
                     raise InvalidInputError(
-                        f"{type(step).__name__} needs qid: pass the query of each row to predict", argument="qid"
+                        f"{type(step).__name__} requires queries. Pass the query of each row: predict(X, qid=qid)",
+                        argument="qid",
                     )
         data = self.transformed(data)
         return data.restore(ranker_scores(self.ranker_, data))
@@ -197,7 +199,7 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
     if valid is not None:
         raise InvalidInputError(f"eval_set: {type(ranker).__name__} is fitted without validation queries; leave it out")
     if data.query_weight is not None or data.sample_weight is not None:
-        warn(f"{type(ranker).__name__} is fitted without the data's weights")
+        warn(f"the weights of the data have no effect on {type(ranker).__name__}")
     sizes, number = np.diff(data.offsets), data.query_index
     for name, value in (("group", sizes), ("group_id", number), ("qid", number)):
         if _takes(ranker.fit, name):
@@ -255,11 +257,10 @@ def _numbers(classes: Any) -> np.ndarray:
 
 
 def as_ranking_data(ranker: Ranker, X: Any, qid: ArrayLike | None) -> RankingData:
-    """Check rows that a fitted ranker is to score, and name their columns as in training."""
+    """Return checked rows for a fitted ranker, with the names of the training columns."""
     X, qid = without_query_column(X, qid, getattr(ranker, "feature_names_in_", None))
     if isinstance(X, RankingData):
-        if qid is not None:
-            raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again", argument="X")
+        refuse_again(None, qid)
         X = ranker._filled(X)
         ranker._check_columns(X)
         return X
@@ -272,17 +273,17 @@ def _made(prepare: Any) -> list[Any]:
     made: list[Any] = [transformer_class(step)() if isinstance(step, str) else step for step in steps]
     for step in made:
         if not hasattr(step, "transform"):
-            raise InvalidInputError(f"prepare must hold transformers or their names, got {step!r}", argument="prepare")
+            raise InvalidInputError(f"prepare must be transformers or their names, got {step!r}", argument="prepare")
     return made
 
 
 def _as_float64(data: RankingData) -> RankingData:
-    """Widen float32 numbers, because scikit-learn's scalers compute in the precision of their rows."""
+    """Convert float32 rows to float64, because scikit-learn's scalers compute in the precision of their rows."""
     return data.replaced(X=data.X.astype(np.float64)) if getattr(data.X, "dtype", None) == np.float32 else data
 
 
 def _transformed(transformer: Any, data: RankingData) -> RankingData:
-    """Return the same rows with the transformer's columns."""
+    """Return the rows after a transformer."""
     X = transformer.transform(rows_for(transformer, data), **_query(transformer.transform, data))
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
     names = None if X.shape[1] != data.n_features else data.feature_names

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_number, check_positive_int
+from truerank.core.checks import check_number, is_sparse
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HingeOracle
@@ -97,6 +97,12 @@ class PointwiseSVM(BinnedLinearRanker):
         "path_": "list[] of dict of any??",
     }
 
+    allowed: ClassVar[dict[str, str]] = {
+        "tol intercept_scaling": "float in (0, inf)",
+        "max_iter": "int in [1, inf)",
+        "rel": "float in (-inf, inf)?",
+    }
+
     C: Any = 0.01
     _: KW_ONLY
     class_weight: Any = "ratio"
@@ -111,9 +117,6 @@ class PointwiseSVM(BinnedLinearRanker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.C, "C")
-        check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
-        check_positive_int(self.max_iter, "max_iter")
-        check_number(self.intercept_scaling, "intercept_scaling", minimum=0.0, open_minimum=True)
         self._keep_edges(data, valid)
         problem = LinearProblem(data.in_parts(None), self.scale, intercept=self.intercept_scaling)
         rel = relevant_grade(self.rel, None, problem, self.convention)
@@ -152,7 +155,7 @@ class PointwiseSVM(BinnedLinearRanker):
         if scale is None:
             return X, np.zeros(X.shape[1])
         unit = inverse_scales(scale)
-        if hasattr(X, "tocsr"):
+        if is_sparse(X):
             return X.multiply(unit[None, :]).tocsr(), np.zeros(X.shape[1])
         X = X.astype(np.float64)
         own = problem.document_weights()
@@ -169,7 +172,7 @@ class PointwiseSVM(BinnedLinearRanker):
         if given == "ratio":
             return others / relevant if relevant > 0 else 1.0, 1.0
         if isinstance(given, dict) and set(given) == {0, 1}:
-            other, own = (check_number(given[key], f"class_weight[{key}]", minimum=0.0) for key in (0, 1))
+            other, own = (check_number(given[key], f"class_weight[{key}]", "[0, inf)") for key in (0, 1))
             return own, other
         raise InvalidInputError(
             argument="class_weight", expected="None, 'ratio' or {0: number, 1: number}", value=given

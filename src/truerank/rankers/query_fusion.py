@@ -1,4 +1,4 @@
-"""Fusion with weights by query: each run's weight depends on features of the query."""
+"""QueryFusion: fuse runs with weights that depend on features of the query."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class QueryFusion(RunFusion):
         except InvalidInputError as error:
             raise ModelFileError(f"QueryFusion: {error}") from error
         if getattr(getattr(self, "ranker_", None), "n_features_in_", None) != columns:
-            raise ModelFileError(f"QueryFusion: the ranker must have {columns} columns")
+            raise ModelFileError(f"QueryFusion: ranker_ must have {columns} columns")
 
     def _prepare(self, pool: RunPool) -> None:
         values, self.query_names_ = query_features(pool)
@@ -100,8 +100,7 @@ class QueryFusion(RunFusion):
         if names != self.query_names_:
             lacking = [name for name in self.query_names_ if name not in names] or names
             raise InvalidInputError(
-                f"the fusion was trained with features of queries such as {self.query_names_[-1]!r}; {lacking[0]!r} is "
-                "missing or new",
+                f"the pool has other features of queries than in training: {lacking[0]!r} is missing or new",
                 argument="runs",
                 remedies=["make the pool with the same query_features"],
             )
@@ -123,7 +122,8 @@ class QueryFusion(RunFusion):
         features = parse_features(self.features or "min-max")
         if any(isinstance(part, ScoreBins | Agreement) for part in features.parts):
             raise InvalidInputError(
-                f"weights by query need features with one column for each run, got {features}", argument="features"
+                f"weights by query require features with one column for each run, such as min-max, got {features}",
+                argument="features",
             )
         return features
 

@@ -1,4 +1,4 @@
-"""RankBoost (Freund et al. 2003): boosted threshold stumps, without listing pairs."""
+"""RankBoost: boost threshold stumps without listing pairs (Freund et al. 2003)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
@@ -122,6 +120,12 @@ class RankBoost(Ranker):
     learns_elsewhere = True
     uses_eval_set = True
 
+    allowed: ClassVar[dict[str, str]] = {
+        "n_estimators": "int in [1, inf)",
+        "patience": "int in [1, inf)?",
+        "thresholds": "int in [1, inf) | 'all'",
+    }
+
     n_estimators: int = 300
     _: KW_ONLY
     thresholds: int | str = 100
@@ -132,13 +136,7 @@ class RankBoost(Ranker):
     n_jobs: int | None = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
-        rounds = check_positive_int(self.n_estimators, "n_estimators")
-        if self.thresholds != "all":
-            if isinstance(self.thresholds, str):
-                raise InvalidInputError(
-                    argument="thresholds", expected='an integer >= 1 or "all"', value=self.thresholds
-                )
-            check_positive_int(self.thresholds, "thresholds")
+        rounds = int(self.n_estimators)
         curve = watched = None
         if valid is not None:
             curve = EarlyStopping(self._measure("validation_measure"), self.convention, self.patience)

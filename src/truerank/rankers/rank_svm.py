@@ -1,4 +1,4 @@
-"""RankSVM: the linear support vector machine over all pairs of a query with different grades, solved exactly."""
+"""RankSVM: solve the linear support vector machine over all pairs of different grades in a query exactly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import BinnedLinearRanker
@@ -113,6 +112,13 @@ class RankSVM(BinnedLinearRanker):
         "path_": "list[] of dict of any??",
     }
 
+    allowed: ClassVar[dict[str, str]] = {
+        "loss": "'squared_hinge' | 'hinge'",
+        "weighting": "'pairs' | 'rows' | 'queries'",
+        "tol": "float in (0, inf)",
+        "max_iter": "int in [1, inf)",
+    }
+
     C: Any = 1e-3
     _: KW_ONLY
     loss: str = "squared_hinge"
@@ -127,14 +133,11 @@ class RankSVM(BinnedLinearRanker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.C, "C")
-        tol = check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
-        max_iter = check_positive_int(self.max_iter, "max_iter")
-        loss = check_choice(self.loss, "loss", ("squared_hinge", "hinge"))
-        weighting = check_choice(self.weighting, "weighting", ("pairs", "rows", "queries"))
+        tol, max_iter = float(self.tol), int(self.max_iter)
         self._keep_edges(data, valid)
         problem = LinearProblem(data.in_parts(self.n_jobs), self.scale)
-        sums = problem.pair_sums(weighting)
-        planes = problem.pair_planes(sums, _HINGE_BLOCKS) if loss == "hinge" else None
+        sums = problem.pair_sums(self.weighting)
+        planes = problem.pair_planes(sums, _HINGE_BLOCKS) if self.loss == "hinge" else None
         last = self._start(problem)
 
         def solve(C: float) -> SolverResult:

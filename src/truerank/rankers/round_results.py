@@ -1,4 +1,4 @@
-"""The results of a fit by round: `history_`, and `evals_result_` of the validation sets."""
+"""Results of a fit by round, also under the names of other libraries."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ class RoundResults:
         """Number of rounds in the model: all, or those up to the best round on `eval_set`."""
         rounds = getattr(self, "n_iter_", None)
         if rounds is None:
-            raise AttributeError(f"{type(self).__name__} has no best_iteration_: it is not fitted, or not in rounds")
+            raise AttributeError(f"{type(self).__name__} has no best_iteration_: it is not fitted, or has no rounds")
         return int(rounds)
 
     @property
     def best_iteration(self) -> BestRound:
-        """The same counted from 0, as in XGBoost."""
+        """Number of the last round in the model, counted from 0 as in XGBoost."""
         return BestRound(self.best_iteration_ - 1)
 
     @property
@@ -88,7 +88,7 @@ class RoundResults:
         """Value of each measure on each validation set for the kept rounds, as in LightGBM."""
         results = self._results("best_score_")
         if not len(getattr(self, "validation_scores_", ())):
-            raise AttributeError(f"{type(self).__name__} has no best_score_: it was not watched round by round")
+            raise AttributeError(f"{type(self).__name__} has no best_score_: its fit did not evaluate the rounds")
         last = self.best_iteration  # the measure that is watched has values of later rounds, too
         return EvaluationResults(
             {
@@ -141,7 +141,7 @@ class RoundResults:
     feature_name_ = property(feature_name)
 
     def feature_importance(self: Any, importance_type: str = "gain", iteration: Any = None) -> np.ndarray:
-        """Return `feature_importances_` (p,), whichever importance LightGBM would return."""
+        """Return `feature_importances_` (p,) for every `importance_type` of LightGBM."""
         shares: np.ndarray = self.feature_importances_
         return shares
 
@@ -157,7 +157,7 @@ class RoundResults:
         """Return `feature_importances_` in percent (p,), as in CatBoost; a data frame with `prettified=True`."""
         if type not in ("FeatureImportance", "PredictionValuesChange"):
             raise InvalidInputError(
-                f"get_feature_importance has no type {type!r}: use contributions(X) for Shapley values, or "
+                f"get_feature_importance has no type {type!r}. Use contributions(X) for Shapley values, or "
                 "permutation_importance(X, y, qid=qid) for the loss of the measure",
                 argument="type",
             )

@@ -1,4 +1,4 @@
-"""Learned fusion: one ranking from the runs of several systems, learned from judged topics."""
+"""RunFusion: learn to fuse the runs of several systems from judged topics."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ class RunFusion(BaseEstimator):
         rows = np.flatnonzero(pool.within_depth(self.depth))
         if not (grades[rows] > 0).any():
             raise InvalidInputError(
-                f"none of the {len(rows)} documents that the runs have in their first {self.depth} ranks is relevant; "
-                "there is nothing to learn from: check that runs and qrels use the same document ids, or raise depth",
+                f"none of the {len(rows)} documents that the runs have in their first {self.depth} ranks is relevant. "
+                "Check that runs and qrels use the same document ids, or raise depth",
                 code="nothing-relevant",
             )
         self._prepare(pool)
@@ -151,7 +151,7 @@ class RunFusion(BaseEstimator):
             if total > 0:
                 ranker.coef_ = ranker.coef_ / total
             else:
-                warn("no run has a weight above 0: equal weights are kept")
+                warn("no run received a weight above 0. All runs keep equal weights")
                 ranker.coef_ = np.full(pool.n_runs, 1.0 / pool.n_runs)
         self.ranker_, self.edges_, self.run_names_ = ranker, edges, list(pool.names)
         self.n_queries_in_ = pool.n_queries
@@ -190,8 +190,8 @@ class RunFusion(BaseEstimator):
         features = self._features()
         if not isinstance(self.ranker_, LinearRanker) or len(self.ranker_.coef_) != len(self.run_names_):
             raise InvalidInputError(
-                f"a fusion of {features} by {type(self.ranker_).__name__} has no single weight for each run; learn one "
-                "with nonnegative=True",
+                f"a fusion of {features} by {type(self.ranker_).__name__} has no single weight for each run. Fit "
+                "RunFusion(nonnegative=True)",
                 code="no-run-weights",
             )
         return dict(zip(self.run_names_, self.ranker_.coef_.tolist()))
@@ -207,7 +207,7 @@ class RunFusion(BaseEstimator):
         check_fields(self, {"edges_": f"list[{n_bins * len(names)}] of array[]"})
         columns = len(names) if _as_binned(features, ranker) else len(features.names(names, self.edges_))
         if getattr(ranker, "n_features_in_", None) != columns:
-            raise ModelFileError(f"RunFusion: the ranker must have the {columns} columns of {features}")
+            raise ModelFileError(f"RunFusion: ranker_ must have the {columns} columns of {features}")
 
     def _prepare(self, pool: RunPool) -> None:
         """Learn what `_matrix` needs from the training topics."""
@@ -227,8 +227,8 @@ class RunFusion(BaseEstimator):
             or not isinstance(features.parts[0], MinMax | Score | ZScore | Percentile | ReciprocalRank | EngineScores)
         ):
             raise InvalidInputError(
-                f"nonnegative fusion has one weight for each run: features must be min-max, score, z-score, "
-                f"percentile, reciprocal-rank or engine-scores, got {features}",
+                "features must be min-max, score, z-score, percentile, reciprocal-rank or engine-scores with "
+                f"nonnegative=True, which learns one weight for each run, got {features}",
                 argument="nonnegative",
             )
         return features
@@ -241,8 +241,8 @@ class RunFusion(BaseEstimator):
             return NonnegativeListNet() if self.nonnegative else ListNet()
         if self.nonnegative and not isinstance(self.ranker, NonnegativeListNet):
             raise InvalidInputError(
-                f"nonnegative fusion is learned by NonnegativeListNet, got {type(self.ranker).__name__}; leave "
-                "ranker out",
+                f"nonnegative=True requires the ranker NonnegativeListNet, got {type(self.ranker).__name__}. Omit "
+                "ranker",
                 argument="nonnegative",
             )
         return clone(self.ranker)

@@ -1,4 +1,4 @@
-"""TextRanker: a ranker together with its text features, so that a saved model ranks raw text."""
+"""TextRanker: keep a ranker together with its text features, so that a saved model ranks raw text."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class TextRanker(BaseEstimator):
         calibrator = getattr(self, "calibrator_", None)
         if calibrator is None:
             raise InvalidInputError(
-                "this model has no calibrator; `truerank text pipeline` makes one unless a constant is better",
+                "this model has no calibrator. `truerank text pipeline` fits one, unless a constant is better",
                 code="no-calibrator",
             )
         return calibrator.predict_proba(scores)
@@ -132,7 +132,7 @@ class TextRanker(BaseEstimator):
 
 
 def _binned(binning: ScoreBinning | None, data: RankingData) -> RankingData:
-    """Return the rows with each feature cut into bins."""
+    """Return the rows with binned features."""
     if binning is None:
         return data
     X = binning.transform(data.X)

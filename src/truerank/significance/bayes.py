@@ -77,8 +77,8 @@ def posterior(differences: Any, rope: float, *, scale: float = SCALE, ends: bool
     """
     from scipy.special import stdtr
 
-    rope = check_number(rope, "rope", minimum=0.0)
-    scale = check_number(scale, "scale", minimum=0.0, open_minimum=True)
+    rope = check_number(rope, "rope", "[0, inf)")
+    scale = check_number(scale, "scale", "(0, inf)")
     d = as_differences(differences)
     n, mean, deviation = moments(d)
     free = (deviation > 0) & (n > 1)

@@ -265,7 +265,7 @@ def simultaneous_intervals(
 
     d = as_differences(differences)
     topics, mean, deviation = moments(d)
-    alpha = 1.0 - check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    alpha = 1.0 - check_number(level, "level", "(0, 1)")
     h = int(np.count_nonzero(np.nan_to_num(d).any(axis=0)))
     divided = family_resamples(h, alpha)[1]
     shifted = np.where(np.isnan(d), d, np.where(deviation > 0, d - mean, 0.0))

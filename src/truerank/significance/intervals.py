@@ -39,7 +39,7 @@ def mean_interval(a: ArrayLike, b: ArrayLike | None = None, *, level: float = 0.
     >>> [round(number, 4) for number in mean_interval([0.5, 0.7, 0.9, 0.4], [0.4, 0.5, 0.8, 0.4])]
     [0.1, -0.0299, 0.2299]
     """
-    level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    level = check_number(level, "level", "(0, 1)")
     difference = paired_differences(a, np.zeros(np.shape(a)) if b is None else b)
     mean, n = float(difference.mean()), len(difference)
     deviation = deviation_of(difference)
@@ -267,7 +267,7 @@ def decided(
 
 def checked_margin(margin: float | None) -> float | None:
     """Return the margin; raise unless the margin is positive or None."""
-    return None if margin is None else check_number(margin, "margin", minimum=0.0, open_minimum=True)
+    return None if margin is None else check_number(margin, "margin", "(0, inf)")
 
 
 def stretched_percentiles(

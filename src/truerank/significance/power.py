@@ -186,7 +186,7 @@ def queries_needed(
     comparisons = check_positive_int(comparisons, "comparisons")
     n_resamples = check_positive_int(n_resamples, "n_resamples")
     for name, value in (("power", power), ("level", level)):
-        check_number(value, name, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+        check_number(value, name, "(0, 1)")
     d = paired_differences(differences, np.zeros(np.shape(differences)))
     d = -d if d.mean() < 0 else d
     deviation = deviation_of(d)

@@ -101,8 +101,8 @@ class CuttingPlanes:
         Returns a result with `objective` P, `dual_objective` D, `gap` P - D; `details` has `risk`, Σ v_i H_i at the
         solution, which bounds the weighted training loss from above (Proposition 1 of Yue et al.), and `n_planes`.
         """
-        check_number(C, "C", minimum=0.0, open_minimum=True)
-        check_number(tol, "tol", minimum=0.0, open_minimum=True)
+        check_number(C, "C", "(0, inf)")
+        check_number(tol, "tol", "(0, inf)")
         check_positive_int(max_iter, "max_iter")
         w = np.zeros(self.n_weights)
         if not self.anything:

@@ -20,7 +20,7 @@ def path_values(value: float | Sequence[float] | np.ndarray, name: str, *, zero:
     values: list[Any] = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
     if not values:
         raise InvalidInputError(f"{name} must be a number or a list of numbers, got an empty list", argument=name)
-    return [check_number(one, name, minimum=0.0, open_minimum=not zero) for one in values]
+    return [check_number(one, name, "[0, inf)" if zero else "(0, inf)") for one in values]
 
 
 def best_of_path(

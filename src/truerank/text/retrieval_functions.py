@@ -61,8 +61,8 @@ class _Saturated(RetrievalFunction):
     b: float = 0.75
 
     def __post_init__(self) -> None:
-        check_number(self.k1, "k1", minimum=0.0)
-        check_number(self.b, "b", minimum=0.0, maximum=1.0)
+        check_number(self.k1, "k1", "[0, inf)")
+        check_number(self.b, "b", "[0, 1]")
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings = index.postings(self.analyser, self.field)
@@ -167,7 +167,7 @@ class Dirichlet(RetrievalFunction):
     mu: float = 2500.0
 
     def __post_init__(self) -> None:
-        check_number(self.mu, "mu", minimum=0.0, open_minimum=True)
+        check_number(self.mu, "mu", "(0, inf)")
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings, found = index.postings(self.analyser, self.field), matched.copy()
@@ -189,7 +189,7 @@ class JelinekMercer(RetrievalFunction):
     lam: float = 0.4
 
     def __post_init__(self) -> None:
-        check_number(self.lam, "lam", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+        check_number(self.lam, "lam", "(0, 1)")
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings, found = index.postings(self.analyser, self.field), matched.copy()

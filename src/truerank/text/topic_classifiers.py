@@ -201,7 +201,7 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         from sklearn.naive_bayes import MultinomialNB
 
         check_choice(self.smoothing, "smoothing", ("word-prior", "add-one"))
-        strength = check_number(self.strength, "strength", minimum=0.0, open_minimum=True)
+        strength = check_number(self.strength, "strength", "(0, inf)")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)

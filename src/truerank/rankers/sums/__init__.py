@@ -1,1 +1,1 @@
-"""Learners over rows that live elsewhere: `statistics(part, *state)` add up over the parts, a step follows here."""
+"""Learn from rows in parts: statistics of the parts are added up, and each step of a learner follows from the sums."""

@@ -1,4 +1,4 @@
-"""Boosted oblivious trees over parts: a tree is made of sums of integer histograms, level by level.
+"""Boost oblivious trees over parts: sums of integer histograms determine each level of a tree.
 
 A part keeps codes, scores, and while a tree grows, gradients and the leaf of each row. `shared_growth` grows a tree on
 all members together, and rows in memory by themselves. The journal keeps the trees alone, so a lost part is rebuilt
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.random_streams import stream
 from truerank.core.threads import Workers, row_blocks
 from truerank.core.types import Scorer
@@ -80,7 +81,7 @@ class RowsInParts:
             self._at_start = self._derived = crew.statistics(_derive, 0, keep=True)
 
     def go_on(self, model: Scorer, n_trees: int, begun: bool) -> None:
-        """Move to the scores of the `n_trees` of a model; if they are `begun` on other data, the fit starts there."""
+        """Continue from the scores of the `n_trees` of a model; if they are `begun` on other data, start there."""
         crew = self._rows
         if not self._ahead:
             if begun:
@@ -161,7 +162,7 @@ class WatchedInParts:
 
 
 class PartTrees:
-    """Codes, grades and scores of a part, and the tree that grows."""
+    """The codes, grades and scores of a part, and the growing tree."""
 
     g: np.ndarray
     h: np.ndarray
@@ -175,7 +176,7 @@ class PartTrees:
             X = setup.categories.encode(data.X)
         n_jobs = self.workers.n_threads
         borders = setup.columns.borders
-        codes = bundle_columns(X, borders) if hasattr(X, "tocsc") else code_rows(X, borders, n_jobs)
+        codes = bundle_columns(X, borders) if is_sparse(X) else code_rows(X, borders, n_jobs)
         self.fitter = setup.fitter(self.workers)
         # Plain leaves never read the values again. (A view of no rows would keep them all.)
         self.rows = TrainingRows(X if self.fitter.needs_sample else np.empty((0, X.shape[1]), X.dtype), codes, training)
@@ -239,7 +240,7 @@ class PartTrees:
         return gradients, np.broadcast_to(hessian, scores.shape)
 
     def grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
-        """Return the tree of rows in memory."""
+        """Return the next tree, for rows in memory."""
         rows, g, h = drawn_rows(self.g, self.h, self.drawn)
         if not self.fitter.needs_sample:
             del self.g, self.h  # memory
@@ -269,14 +270,14 @@ class PartTrees:
 
 
 class _Sums(dict[str, Any]):
-    """Named sums that can be added."""
+    """Named sums with addition."""
 
     def __add__(self, other: dict[str, Any]) -> _Sums:
         return _Sums({name: value + other[name] for name, value in self.items()})
 
 
 class _RowDraws:
-    """The draws of a generator for all rows, at some positions, as on one machine; O(n) for each row of draws."""
+    """The draws of a generator for some rows, the same as on one machine; O(n) for each row of draws."""
 
     def __init__(self, rng: np.random.Generator, n: int, positions: np.ndarray) -> None:
         self.rng, self.n, self.positions = rng, n, positions
@@ -291,7 +292,7 @@ class _RowDraws:
 def training_matrix(part: Part, data: RankingData, in_memory: bool) -> Any:
     """Return the part's rows for trees, with the statistics of categories: dense, or CSC if sparse and in memory."""
     X: Any = data.X
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         if not in_memory:
             return X.toarray()
         if "by column" not in part.memory:

@@ -1,4 +1,4 @@
-"""Borders of columns over partitions: the same as on one machine, for any partitioning.
+"""Find the borders of columns over partitions: those of one machine, for any partitioning.
 
 Borders are the values at some ranks of a column. A small summary gives an interval for each value; the partitions count
 the values below it and summarise those inside. This repeats until the summary is exact: two rounds for a quarter of a
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.kernel import kernel, kernel_array
 from truerank.data.row_source import Part, RowSource
 from truerank.matrices.binning import border_ranks, borders_among, scan_columns
@@ -254,7 +255,7 @@ def _sorted_columns(
 
 
 def _sorted(X: Any, copies: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    X = X.toarray() if hasattr(X, "tocsr") else X
+    X = X.toarray() if is_sparse(X) else X
     return scan_columns(X, lambda _, values, ends: (values.copy(), ends), copies=copies)
 
 

@@ -1,4 +1,4 @@
-"""Problems of linear learners: each sum of a loss is a sum over parts of the rows, in the order of a fixed tree.
+"""State the problems of linear learners as sums over parts of the rows, in the order of a fixed tree.
 
 A part keeps its own `PartProblem`, in units that all parts share.
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.checks import check_choice
+from truerank.core.checks import check_choice, is_sparse
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import at_places, offsets_of
 from truerank.data.row_source import Part, RowSource
@@ -106,15 +106,15 @@ class LinearProblem:
         return RampProblem(self, oracle_of, n_blocks)
 
     def pair_sums(self, weighting: str) -> SummedPairs:
-        """Return the pairs of RankSVM, weighted as `weight_shares` says."""
+        """Return the pairs of RankSVM with the weights of `weight_shares`."""
         return SummedPairs(self, weighting)
 
     def pair_planes(self, sums: SummedPairs, n_blocks: int | None) -> SummedPlanes:
-        """Return the problem of the hinge over the same pairs."""
+        """Return the problem of the hinge over the pairs of `sums`."""
         return SummedPlanes(self, GradedPairs, n_blocks, of_pairs=True)
 
     def label_weights(self, rel: float) -> tuple[float, float]:
-        """Return the total weight of the relevant documents and of the others; a document has its query's weight."""
+        """Return the total weight of relevant and of other documents, whose weight is that of their query."""
         relevant, others = self.data.statistics(_label_weights, rel)
         return float(relevant), float(others)
 
@@ -195,7 +195,7 @@ class SummedPairs:
 
 
 class SummedPlanes(CuttingPlanes):
-    """`CuttingPlanes` whose plane of a block is the sum of the parts' planes."""
+    """`CuttingPlanes` in which the plane of a block is the sum of the planes of the parts."""
 
     def __init__(
         self, problem: LinearProblem, oracle_of: OracleOf | None, n_blocks: int | None, of_pairs: bool = False
@@ -276,7 +276,7 @@ def _order(part: Part, n_jobs: int | None) -> tuple[np.ndarray, bool, bool]:
     part.memory["problem"] = PartProblem(part.data, n_jobs)
     if isinstance(X, BinnedMatrix):
         return np.zeros(0), True, True
-    return largest_magnitudes(X), hasattr(X, "tocsr"), False
+    return largest_magnitudes(X), is_sparse(X), False
 
 
 def _shares(problem: PartProblem, heaviest: float | None) -> np.ndarray:
@@ -318,7 +318,7 @@ def _let_go(part: Part, derived: Any) -> None:
 
 @contextmanager
 def _rows_for(part: Part, name: str) -> Iterator[Any]:
-    """Return a stored object with its rows, which are read again if they are not held."""
+    """Return a stored object with its rows, which are read again unless they stay in memory."""
     derived = part.memory[name]
     if not part.hold:
         derived.rows = part.memory["problem"].rows_of(part.data.X)

@@ -1,4 +1,4 @@
-"""AdaRank's measures of queries by part: the fit holds the measure of every query by every feature, (m, p).
+"""Compute AdaRank's measures of queries by part; the fit holds those of every query and feature, (m, p).
 
 Each round sends the weights to the parts and m numbers back. Sums run over the queries in the order of the parts, so
 the model has the same bits for any parts if the order of the queries is the same.
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part, RowSource
@@ -21,7 +22,7 @@ _TIE = 1e-12
 
 
 class QueryMeasures:
-    """E_i(f_t) of all queries.
+    """The measures E_i(f_t) of all queries.
 
     E is the measure, or 1 minus a measure of which less is better; `reported` converts a mean of E back.
     """
@@ -52,7 +53,7 @@ class QueryMeasures:
         return value if self.measure.higher_is_better else 1.0 - value
 
     def offers_choice(self) -> bool:
-        """Whether the order matters for some query with weight."""
+        """Return whether the order of documents changes the measure of a query with positive weight."""
         best, worst = self.extremes()
         return bool((np.abs(best - worst)[self._weight > 0] > _TIE).any())
 
@@ -67,14 +68,14 @@ class QueryMeasures:
 
 
 class MeasuresOfPart:
-    """E_i(f_t) of the queries of a part, from the columns that f_t uses."""
+    """The measures E_i(f_t) of the queries of a part, from the columns that f_t uses."""
 
     def __init__(self, part: Part, measure: Any) -> None:
         data = part.data
         self.measure = QueryMeasure(data, measure)
         self.X: Any = data.X
         if not part.hold:
-            self.X = (SparseOfSource if hasattr(data.X, "tocsr") else MatrixOfSource)(part, data)
+            self.X = (SparseOfSource if is_sparse(data.X) else MatrixOfSource)(part, data)
         self._columns: dict[int, np.ndarray] = {}
         # Any scores show which queries the measure skips.
         self._skipped = np.isnan(self.measure.of_scores(np.zeros(data.n_rows)))
@@ -86,7 +87,7 @@ class MeasuresOfPart:
     def evaluate(self, part: Part, coef: np.ndarray) -> np.ndarray:
         coef = np.array(coef)  # what was received may be read-only
         used = np.flatnonzero(coef).tolist()
-        if hasattr(self.X, "tocsr") or not 0 < len(used) <= FEW:
+        if is_sparse(self.X) or not 0 < len(used) <= FEW:
             return self._of_scores(linear_scores(self.X, coef))
         for k in used:
             if k not in self._columns:

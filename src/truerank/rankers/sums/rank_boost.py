@@ -1,4 +1,4 @@
-"""RankBoost over pairs that are never listed, as sums over parts of the rows.
+"""Fit RankBoost by sums over parts of the rows, without listing pairs.
 
 Each round sums a histogram of potentials by bin and sends back the best stump. A part keeps codes, scores and
 potentials of its rows. Thresholds are evenly spaced over the range of each column in all parts."""
@@ -158,7 +158,7 @@ class PairWeights:
             self._grid = GridStumps(np.zeros((0, self._n_features)), np.zeros(0, np.int64), thresholds, 1, ranges)
         elif self._rows.alone is None:
             raise InvalidInputError(
-                'thresholds="all" needs all rows in one place; on a cluster give a number, thresholds=1000 for example',
+                'thresholds="all" requires all rows in one place. On a cluster, pass a number, such as thresholds=1000',
                 argument="thresholds",
             )
         self._rows.statistics(_prepare, thresholds, ranges, keep=True)

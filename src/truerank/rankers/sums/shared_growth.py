@@ -1,4 +1,4 @@
-"""Trees that grow over partitions; the workers share the histograms of a level by features.
+"""Grow trees over partitions: the workers share the histograms of a level by features.
 
 A member adds up the histograms of its own rows. Each share of the features has an owner, one of the first eight
 members, which adds up these sums over all members and finds the best question about its features. The owners exchange
@@ -47,7 +47,7 @@ class Communicator(Protocol):
 
 
 class PartGrower:
-    """Grow trees over parts."""
+    """Grows trees over parts."""
 
     def __init__(self, crew: RowSource, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
         self._rows = crew
@@ -77,7 +77,7 @@ def _grow_together(
     allowed: np.ndarray,
     packed: tuple[np.ndarray, float] | None,
 ) -> TreeStructure | None:
-    """Return the tree, at the first member; `packed` is the sum of all words and the loss unit if rows are packed."""
+    """Return the tree at the first member; `packed` is the sum of all words and the loss unit of packed rows."""
     together = [partition.memory["trees"] for partition in partitions]
     if packed is None:
         workers.run(_packed, [(trees, scales) for trees in together])

@@ -222,9 +222,9 @@ class FuzzyLeaves(Leaves):
                 raise InvalidInputError(
                     "give fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)", argument="fuzziness"
                 )
-            p = check_number(self.p_swap, "p_swap", minimum=0.0, maximum=1.0, open_maximum=True)
+            p = check_number(self.p_swap, "p_swap", "[0, 1)")
             return p if places == n else max(0.0, 1.0 - (1.0 - p) * n / places)
-        width = 0.1 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", minimum=0.0)
+        width = 0.1 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", "[0, inf)")
         if width == 0.0:
             return 0.0
         return min(max(0.0, 1.0 - 1.0 / (width * places)), float(np.nextafter(1.0, 0.0)))

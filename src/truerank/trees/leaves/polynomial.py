@@ -114,7 +114,7 @@ class PolynomialLeaves(Leaves):
     def check(self) -> None:
         check_positive_int(self.degree, "degree", 0)
         if self.smoothing is not None and self.smoothing != np.inf:
-            check_number(self.smoothing, "smoothing", minimum=0.0)
+            check_number(self.smoothing, "smoothing", "[0, inf)")
         check_choice(self.solution, "solution", SOLUTIONS)
 
     def fitter(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> PolynomialFitter:
