@@ -278,7 +278,7 @@ def test_check_warns_in_no_more_than_its_level_where_nothing_changed():
 def test_check_names_what_moved():
     scores, y, qid = made(1)
     cutoff = Cutoff("no-relevant@3", at_most=0.6, confidence=0.8).fit(scores, y, qid=qid)
-    with pytest.warns(TruerankWarning, match=r"differ from those of fit in .*mean-top \(median .*judge new ones"):
+    with pytest.warns(TruerankWarning, match=r"differ from those of fit in .*mean-top \(median .*Judge new queries"):
         drift = cutoff.check(scores + 3, qid=qid)
     assert {"best", "mean-top", "mean"} == set(drift.moved)  # spread, gap and size did not
     before, now = drift.moved["best"]
@@ -426,7 +426,7 @@ def test_files_of_an_earlier_version(tmp_path):
             del document["model"]["fitted"]["curve_"][name]
         path.write_text(json.dumps(document))
         if loss == "missed-relevant":
-            with pytest.raises(ModelFileError, match="fit the cutoff again, with the loss missed-relevant-overall"):
+            with pytest.raises(ModelFileError, match="Fit the cutoff again, with the loss missed-relevant-overall"):
                 load_model(path)
         else:
             assert load_model(path).summary() == cutoff.summary()

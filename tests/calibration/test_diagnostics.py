@@ -48,7 +48,7 @@ def test_micro_sign_test():
     assert (test.wins, test.losses) == (9, 1)
     assert test.p == pytest.approx(2 * (1 + 10) / 2**10)
     assert micro_sign_test([1.0], [1.0]).p == 1.0
-    with refused(InvalidInputError, code="different-shapes"):
+    with refused(InvalidInputError, argument="b", code="shape"):
         micro_sign_test([1.0], [1.0, 2.0])
 
 

@@ -70,9 +70,9 @@ def test_any_number_of_labels(tmp_path):
 def test_labels_that_are_none_or_of_two_types_are_refused():
     texts, labels = news(60)
     for wrong, message in (
-        (None, r"y\[7\] is None, which is no label"),
-        (float("nan"), r"y\[7\] is nan, which is no label"),
-        ([labels[7], None], r"y\[7\] is None, which is no label"),
+        (None, r"y\[7\] is None, which is not a label"),
+        (float("nan"), r"y\[7\] is nan, which is not a label"),
+        ([labels[7], None], r"y\[7\] is None, which is not a label"),
         (3, r"labels must be all text or all numbers: y\[0\] is '\w+' and y\[7\] is 3"),
     ):
         with pytest.raises(InvalidInputError, match=message):
@@ -81,7 +81,7 @@ def test_labels_that_are_none_or_of_two_types_are_refused():
 
 def test_a_document_without_a_label_among_single_labels_is_said():
     texts, labels = news(60)
-    with pytest.warns(TruerankWarning, match="1 of 60 documents has no label, and no document has several"):
+    with pytest.warns(TruerankWarning, match="1 of 60 documents has no label, so each label is decided by itself"):
         fitted = TextClassifier("naive-bayes", method="platt").fit(texts, [[], *labels[1:]])
     assert fitted.multi_label_
 

@@ -1,4 +1,4 @@
-"""Base class of calibrators: checks of scores and classes, log-odds and probabilities, the scikit-learn API."""
+"""Base class of calibrators: checked scores and classes, log-odds and probabilities, the scikit-learn API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from truerank.calibration import calibrator_class
-from truerank.core.checks import as_array, as_numbers, check_plain
+from truerank.core.checks import as_array, as_vector, check_plain, is_sparse
 from truerank.core.errors import InvalidInputError, ModelFileError, WrongTypeError
 from truerank.core.errors import warn as warn_caller
 from truerank.core.fitting import whole_fit
@@ -84,7 +84,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         if self.always_monotone and getattr(self, "monotone", None) is not None:
             raise InvalidInputError(
-                f"{type(self).__name__} is always monotone, and monotone={self.monotone!r} has no effect; omit it",
+                f"monotone={self.monotone!r} has no effect, because {type(self).__name__} is always monotone. Omit it",
                 argument="monotone",
             )
         with whole_fit(self) as fresh:
@@ -150,7 +150,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return np.ravel(value).astype(np.float64) if is_number else np.empty(0)
 
     def _check_log_odds(self) -> None:
-        """Raise if log-odds of scores of all sizes, or near the model's numbers, are not finite, or fall wrongly."""
+        """Raise an error if some log-odds are not finite, or fall although the model is monotone."""
         own = np.unique(
             np.concatenate(
                 [self._numbers_of(attribute) for attribute in fields_of(type(self)) if attribute != "classes_"]
@@ -209,8 +209,8 @@ def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
     if isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 1 and len(scores):
         values = np.ascontiguousarray(scores)
     else:
-        if hasattr(scores, "tocsr"):
-            raise WrongTypeError(f"Sparse data was passed to {name}, which takes dense scores (n,); call toarray()")
+        if is_sparse(scores):
+            raise WrongTypeError(f"Sparse data was passed to {name}, which requires dense scores (n,). Call toarray()")
         values = check_array(
             scores, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name="scores", estimator=name
         )
@@ -225,7 +225,8 @@ def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
     if not (math.isfinite(values.min()) and math.isfinite(values.max())):
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise InvalidInputError(
-            f"Input scores contains NaN or infinity: row {row} has score {values[row]}", argument="scores"
+            f"Input scores contains NaN or infinity: row {row} has score {values[row]}. Leave out such rows",
+            argument="scores",
         )
     # A read-only array would compile every kernel once more.
     return values if values.flags.writeable else values.copy()
@@ -247,7 +248,7 @@ def unit_of(scores: np.ndarray) -> float:
 
 
 def in_unit(scores: np.ndarray, unit: float) -> np.ndarray:
-    """Return scores divided by a unit; scores that are then beyond ±`LARGEST_SCORE` are there."""
+    """Return scores divided by a unit, and limited to ±`LARGEST_SCORE`."""
     with np.errstate(over="ignore", under="ignore"):
         scaled = scores if unit == 1.0 else scores / unit
     return (
@@ -277,7 +278,7 @@ def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             if ((labels == negative) | (labels == 1)).all():
                 return np.array([negative, 1]).astype(labels.dtype), labels == 1
         if not np.isfinite(labels).all():
-            raise InvalidInputError("Input y contains NaN or infinity; give every row a class")
+            raise InvalidInputError("Input y contains NaN or infinity. Give every row a class")
     try:
         check_classification_targets(labels)
     except ValueError as error:
@@ -287,36 +288,28 @@ def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     classes = np.unique(labels)
     if len(classes) > 2:
         raise InvalidInputError(
-            f"Only binary classification is supported: y has {len(classes)} classes ({classes[:4].tolist()} …); "
-            "for grades pass y >= 1, or use CalibratedRanker; for classes pass one against the rest, or use "
+            f"Only binary classification is supported: y has {len(classes)} classes ({classes[:4].tolist()} …). "
+            "For grades pass y >= 1, or use CalibratedRanker. For classes pass one against the rest, or use "
             "CalibratedClassifier. The type of the target is multiclass",
             code="not-binary",
         )
     if len(classes) < 2:
         raise InvalidInputError(
-            f"y has one class, {classes.tolist()}, and the other cannot be guessed; use the labels 0 and 1",
+            f"y has only the class {classes.tolist()}, and the other class is unknown. Use the labels 0 and 1",
             argument="y",
         )
     return classes, labels == classes[1]
 
 
 def as_weight(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray | None:
-    """Return weights as float64 (n,), or None where all are 1."""
+    """Return weights as float64 (n,), or None if there are none."""
     if sample_weight is None:
         return None
-    weight = as_numbers(sample_weight, "sample_weight")
-    if weight.ndim == 0:
-        weight = np.full(n_rows, float(weight))
-    if weight.shape != (n_rows,):
-        raise InvalidInputError(f"sample_weight must have the shape ({n_rows},), got {weight.shape}")
-    if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+    given = np.full(n_rows, sample_weight) if np.ndim(sample_weight) == 0 else sample_weight
+    weight = as_vector(given, "sample_weight", n_rows, f"[0, {LARGEST_WEIGHT:g}]")
+    if not weight.any():
         raise InvalidInputError(
-            "sample_weight must be finite and not negative, and not every weight may be zero", argument="sample_weight"
-        )
-    if weight.max() > LARGEST_WEIGHT:
-        raise InvalidInputError(
-            f"sample_weight must not exceed {LARGEST_WEIGHT:g}, got {weight.max():g}; a weight of 2 counts as two rows",
-            argument="sample_weight",
+            "all of sample_weight are 0. Give at least one row a positive weight", argument="sample_weight"
         )
     return np.ascontiguousarray(weight)
 

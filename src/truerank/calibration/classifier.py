@@ -27,7 +27,7 @@ from truerank.calibration.base import as_weight, log_probability_pairs, make_cal
 from truerank.calibration.decisions import decide
 from truerank.calibration.joint import JointCalibrator, log_odds_of, make_joint
 from truerank.calibration.pool import pooled_log_odds
-from truerank.core.checks import check_not_masked
+from truerank.core.checks import check_not_masked, is_sparse
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.schema import check_fields
@@ -251,7 +251,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _targets(self, y: ArrayLike) -> tuple[Any, list[np.ndarray], list[str]]:
         """Return the classes, and for each label its target (n,) and its name in messages."""
-        if getattr(getattr(y, "dtype", None), "kind", "") == "f" and not hasattr(y, "tocsr"):
+        if getattr(getattr(y, "dtype", None), "kind", "") == "f" and not is_sparse(y):
             assert_all_finite(y, input_name="y")
         _check_labels(y)
         kind = type_of_target(y, input_name="y")
@@ -484,7 +484,7 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 def _check_labels(y: Any) -> None:
     """Raise if labels are missing, or are texts and numbers; scikit-learn's messages name neither."""
     dtype = getattr(y, "dtype", None)
-    if hasattr(y, "tocsr") or (isinstance(dtype, np.dtype) and dtype.kind in "biufU"):
+    if is_sparse(y) or (isinstance(dtype, np.dtype) and dtype.kind in "biufU"):
         return
     labels = np.asarray(y, dtype=object)
     if labels.ndim != 1:

@@ -1,4 +1,4 @@
-"""Cutoffs with a stated risk: how many documents to show and when to answer nothing, for any scores.
+"""Find cutoffs with a stated risk: how many documents to show, and when to answer nothing, for any scores.
 
 The test of a threshold is whether the mean of independent losses in [0, 1] is at most α, by an exact binomial tail or
 by betting. Its p is valid for any sample size: where the mean exceeds α, P(p ≤ δ) ≤ δ. Fixed-sequence testing tests
@@ -21,11 +21,12 @@ from truerank.calibration import QUERY_SCORES
 from truerank.calibration.estimator import BaseEstimator, check_is_fitted
 from truerank.calibration.query_losses import STATISTICS, QueryLoss, denominator, list_statistics, parse_loss
 from truerank.core.charts import Chart, risk
-from truerank.core.checks import as_numbers, check_choice, check_number
+from truerank.core.checks import as_numbers, as_vector, check_number, check_parameters
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.schema import check_fields
 from truerank.core.types import ArrayLike
 from truerank.data.grouping import Grouping, group_rows, query_of_rows
 from truerank.significance.corrections import holm
@@ -134,6 +135,12 @@ class Cutoff(BaseEstimator):
         "coef_ centre_ scale_": "float[]",
     }
 
+    allowed: ClassVar[dict[str, str]] = {
+        "at_most": "float in (0, 1)",
+        "confidence": "float in (0, 1)?",
+        "query_score": " | ".join(map(repr, QUERY_SCORES)) + "?",
+    }
+
     loss: Any = "no-relevant@3"
     _: KW_ONLY
     at_most: float = 0.1
@@ -152,9 +159,7 @@ class Cutoff(BaseEstimator):
         """
         loss = self._checked(parse_loss(self.loss, self.kind))
         columns, grouping = self._lists(scores, qid, loss)
-        grades = as_numbers(y, "y")
-        if grades.shape != (len(columns),) or not np.isfinite(grades).all():
-            raise InvalidInputError(f"y must hold one finite grade for each of the {len(columns)} rows", argument="y")
+        grades = as_vector(y, "y", len(columns))
         order = np.lexsort((-columns[:, 0], grouping.query_index))
         losses = loss.of_rankings(grouping.grouped(grades)[order], grouping.offsets, check_number(self.rel, "rel"))
         statistics = list_statistics(columns, grouping.offsets, loss.k or 3)
@@ -172,12 +177,14 @@ class Cutoff(BaseEstimator):
         parameter `loss` of the constructor is only a name here.
         """
         self._checked(QueryLoss(self._name(), "answer"))
-        columns, losses = _columns(score, "score"), as_numbers(loss, "loss")
-        if losses.shape != (len(columns),) or not ((losses >= 0) & (losses <= 1)).all():
-            raise InvalidInputError(f"loss must hold a number in [0, 1] for each of the {len(columns)} scores")
+        columns = _columns(score, "score")
+        losses = as_vector(loss, "loss", len(columns), "[0, 1]")
         n = columns.shape[1]
         if (n > 1 and self.query_score != "learned") or np.isnan(columns).any():
-            raise InvalidInputError('give one finite score for each unit; several columns need query_score="learned"')
+            raise InvalidInputError(
+                'score must have one finite number for each unit. Several columns require query_score="learned"',
+                argument="score",
+            )
         self._set_reference(columns, ["score"] if n == 1 else [f"score {j + 1}" for j in range(n)])
         self._fit_answers(losses)
 
@@ -192,7 +199,9 @@ class Cutoff(BaseEstimator):
         """Return the number of documents to show for each query, int64 (m,), in order of first appearance."""
         check_is_fitted(self)
         if self.kind_ == "answer":
-            raise InvalidInputError(f"the loss {self._name()} decides which queries are answered; call answers")
+            raise InvalidInputError(
+                f"the loss {self._name()} decides which queries are answered, not the depth. Call answers"
+            )
         columns, grouping = self._lists(scores, qid, parse_loss(self.loss, self.kind))
         return np.add.reduceat((columns[:, 0] >= self.threshold_).astype(np.int64), grouping.offsets[:-1])
 
@@ -205,7 +214,7 @@ class Cutoff(BaseEstimator):
         from scipy.stats import ks_2samp
 
         check_is_fitted(self)
-        check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
+        check_number(level, "level", "(0, 1)")
         now = self._statistics(scores, qid)
         pairs = dict(zip(self.names_, zip(self.reference_.T, now.T)))
         pairs.setdefault(self._score_name(), (self._scores_of(self.reference_), self._scores_of(now)))
@@ -218,7 +227,7 @@ class Cutoff(BaseEstimator):
             what = ", ".join(
                 f"{name} (median {before:.4g}, now {after:.4g})" for name, (before, after) in moved.items()
             )
-            warn(f"the promise may not hold: queries differ from those of fit in {what}; judge new ones and fit again")
+            warn(f"the promise may not hold: queries differ from those of fit in {what}. Judge new queries, and refit")
         return Drift(p, moved)
 
     def plot(self) -> Chart:
@@ -264,7 +273,7 @@ class Cutoff(BaseEstimator):
         name = "score" if self.kind_ != "answer" else self._score_name()
         if name in ("learned", "agreement"):
             raise InvalidInputError(
-                f"the query score {name} needs more than the exported scores; use mean-top or best",
+                f"the exported scores do not determine the query score {name}. Use mean-top or best",
                 argument="query_score",
             )
         left_out = 0.0 if name in ("gap", "expected-relevant") else policy["constant_left_out"]
@@ -276,29 +285,25 @@ class Cutoff(BaseEstimator):
         if "queries" not in self.curve_:  # written before losses had denominators
             if self.kind_ != "answer":
                 raise ModelFileError(
-                    f"Cutoff: an earlier version averaged the loss {self._name()} over all queries; fit the cutoff "
-                    f"again, with the loss {self._name()}-overall for that promise"
+                    f"Cutoff: an earlier version averaged the loss {self._name()} over all queries. Fit the cutoff "
+                    f"again, with the loss {self._name()}-overall for the same promise"
                 )
             self.needed_ = 0.0
-        if len(self.coef_) not in (0, len(self.names_)):
-            raise ModelFileError(f"Cutoff: coef_ must hold 0 or {len(self.names_)} values, got {len(self.coef_)}")
+        check_fields(self, {"coef_": f"float[0] | float[{len(self.names_)}]"})
 
     def _checked(self, loss: QueryLoss) -> QueryLoss:
         """Return the loss, after a check of all parameters."""
-        for name in ("at_most",) if self.confidence is None else ("at_most", "confidence"):
-            check_number(getattr(self, name), name, minimum=0, maximum=1, open_minimum=True, open_maximum=True)
+        check_parameters(self)
         if self.confidence is None and loss.kind != "missed":
             raise InvalidInputError(
-                f"the loss {loss.name} can rise where more is answered or shown, so no bound in expectation is known; "
-                "give confidence, such as confidence=0.9",
+                f"the expected loss {loss.name} has no known bound, because the loss can rise when more is answered or "
+                "shown. Pass confidence, such as confidence=0.9",
                 argument="confidence",
             )
-        if self.query_score is not None:
-            check_choice(self.query_score, "query_score", QUERY_SCORES)
-            if loss.kind != "answer":
-                raise InvalidInputError(
-                    f"query_score has no effect on {loss.name}, which is about depth; omit it", argument="query_score"
-                )
+        if self.query_score is not None and loss.kind != "answer":
+            raise InvalidInputError(
+                f"query_score has no effect on {loss.name}, a loss about depth. Omit it", argument="query_score"
+            )
         self.kind_ = loss.kind
         return loss
 
@@ -312,16 +317,18 @@ class Cutoff(BaseEstimator):
         """Return scores (n, r), grouped by query."""
         columns = _columns(scores, "scores")
         if loss.kind != "answer" and columns.shape[1] > 1:
-            raise InvalidInputError(f"{loss.name} is about depth, which one score decides: pass scores (n,)")
+            raise InvalidInputError(
+                f"one score determines the depth for {loss.name}, got {columns.shape[1]} columns. Pass scores (n,)"
+            )
         if self.query_score == "agreement" and not np.isnan(columns[:, 1:]).any():
             raise InvalidInputError(
-                "agreement needs scores (n, r) of several runs, NaN where a run lacks the document, and none is NaN; "
-                "set scores below the depth that you trust to NaN",
+                "no score is NaN, and agreement requires scores (n, r) of several runs, with NaN where a run lacks the "
+                "document. Set scores below the depth that you trust to NaN",
                 argument="scores",
             )
         if self.query_score == "expected-relevant" and not ((columns[:, 0] >= 0) & (columns[:, 0] <= 1)).all():
             raise InvalidInputError(
-                "expected-relevant needs scores that are probabilities; use mean-top for others", argument="scores"
+                "expected-relevant requires scores that are probabilities. Use mean-top for others", argument="scores"
             )
         grouping = group_rows(np.zeros(len(columns)) if qid is None else qid, len(columns))
         return grouping.grouped(columns), grouping
@@ -330,14 +337,16 @@ class Cutoff(BaseEstimator):
         """Return the statistics of `reference_` for other queries."""
         if self.names_[0].startswith("score"):
             if qid is not None:
-                raise InvalidInputError("the cutoff was fitted by fit_losses, where each row is a unit; omit qid")
+                raise InvalidInputError("qid has no effect: each row is a unit after fit_losses. Omit qid")
             found = _columns(scores, "score")
         else:
             loss = parse_loss(self.loss, self.kind)
             columns, grouping = self._lists(scores, qid, loss)
             found = list_statistics(columns, grouping.offsets, loss.k or 3)
         if found.shape[1] != len(self.names_):
-            raise InvalidInputError(f"the cutoff was fitted to other columns of scores: {', '.join(self.names_)}")
+            raise InvalidInputError(
+                f"the scores have other columns than in fit: {', '.join(self.names_)}. Pass the same columns"
+            )
         return found
 
     def _set_reference(self, statistics: np.ndarray, names: list[str]) -> None:
@@ -375,17 +384,17 @@ class Cutoff(BaseEstimator):
             warn(f"no query will be answered: {failed}. {self._verdict()}. Raise at_most, or use another query_score")
 
     def _fit_depth(self, scores: np.ndarray, offsets: np.ndarray, table: np.ndarray, loss: QueryLoss) -> None:
-        """`scores` (n,) are sorted within each query; `table` has the losses of each query at depths 0, 1, …, n_q."""
+        """Find the depth: `scores` (n,) are sorted in each query, `table` has losses at its depths 0, 1, …, n_q."""
         m = len(offsets) - 1
         at_depth_0, row = offsets[:-1] + np.arange(m), np.arange(len(scores)) + query_of_rows(offsets) + 1
         rises = np.nan_to_num(table[row] - table[row - 1])
         if loss.kind == "missed" and (rises > 1e-12).any():
             raise InvalidInputError(
-                f'the loss {loss.name} rises where more is shown; use kind="shown" and confidence', argument="kind"
+                f'the loss {loss.name} rises when more is shown. Use kind="shown" and confidence', argument="kind"
             )
         if np.isnan(table[row]).all():
             raise InvalidInputError(
-                f"no list has a document of grade {self.rel:g} or more; judge more queries", code="nothing-relevant"
+                f"no list has a document of grade {self.rel:g} or more. Judge more queries", code="nothing-relevant"
             )
         if self.confidence is None:
             self._control(scores, rises, table[at_depth_0])
@@ -403,9 +412,9 @@ class Cutoff(BaseEstimator):
     def _test(self, grid: np.ndarray, shares: np.ndarray, losses: np.ndarray) -> str:
         """Set the last threshold of the sequence before the first that is not rejected; return why there is none.
 
-        The losses (n, t) are NaN where the promise is not about the query. A threshold with too few others can keep no
-        promise, and does not end the sequence. That of shown documents starts where the share START of the queries has
-        one.
+        The losses (n, t) are NaN for queries that are not in the mean. A threshold with too few other losses cannot be
+        rejected, and does not end the sequence. The sequence for shown documents starts where the share START of the
+        queries has a shown document.
         """
         known, confidence = ~np.isnan(losses), self.confidence or 0
         counts = known.sum(axis=0)
@@ -415,7 +424,7 @@ class Cutoff(BaseEstimator):
         if self.n_queries_ < least:
             raise InvalidInputError(
                 f"{self.n_queries_} queries test thresholds, and at least {least} are needed for a loss of at most "
-                f"{self.at_most:g} with confidence {confidence:g} even where no loss occurs; judge more queries",
+                f"{self.at_most:g} with confidence {confidence:g} even if no loss occurs. Judge more queries",
                 code="too-few-queries",
             )
         risk, p, bound = mean_bounds(losses, counts, self.at_most, confidence)
@@ -443,7 +452,7 @@ class Cutoff(BaseEstimator):
         return f"No threshold keeps this promise with {len(self.reference_)} queries; {more}"
 
     def _control(self, scores: np.ndarray, rises: np.ndarray, start: np.ndarray) -> None:
-        """Conformal risk control; `start` (m,) are the losses with nothing shown; each shown document adds its rise."""
+        """Apply conformal risk control to the losses `start` (m,) with nothing shown and the rise of each document."""
         order, self.n_queries_ = np.argsort(-scores, kind="stable"), int(np.count_nonzero(~np.isnan(start)))
         m, self.needed_ = self.n_queries_, 0.0
         last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # of equal scores

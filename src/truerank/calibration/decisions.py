@@ -1,10 +1,10 @@
-"""Decisions from calibrated probabilities, with costs that are given at decision time."""
+"""Make decisions from calibrated probabilities, with costs that are known at decision time."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from truerank.core.checks import check_number, check_positive_int
+from truerank.core.checks import as_vector, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 from truerank.data.grouping import group_rows
@@ -31,8 +31,8 @@ def cost_threshold(cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 
     false_alarm, miss = costs[0] - costs[3], costs[1] - costs[2]
     if false_alarm < 0 or miss < 0 or false_alarm + miss == 0:
         raise InvalidInputError(
-            "an error must not cost less than the right decision, and something must depend on it: got "
-            f"cost_fp {cost_fp}, cost_tn {cost_tn}, cost_fn {cost_fn}, cost_tp {cost_tp}",
+            "an error must not cost less than the right decision, and not all errors may be free, got "
+            f"cost_fp={cost_fp}, cost_tn={cost_tn}, cost_fn={cost_fn}, cost_tp={cost_tp}",
             code="costs",
         )
     return false_alarm / (false_alarm + miss)
@@ -104,7 +104,8 @@ def least_expected_cost(probabilities: ArrayLike, costs: ArrayLike) -> np.ndarra
     p, table = np.asarray(probabilities, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     if p.ndim != 2 or table.ndim != 2 or p.shape[1] != table.shape[0]:
         raise InvalidInputError(
-            f"probabilities (n, classes) and costs (classes, decisions) do not fit: {p.shape} and {table.shape}",
+            "probabilities (n, classes) and costs (classes, decisions) must have the same number of classes, got the "
+            f"shapes {p.shape} and {table.shape}",
             argument="probabilities",
         )
     if not (np.isfinite(p).all() and np.isfinite(table).all()):
@@ -128,9 +129,7 @@ def expected_relevant(
     """
     p = as_probabilities(probabilities)
     k = check_positive_int(k, "k")
-    ranked_by = p if scores is None else np.asarray(scores, dtype=np.float64)
-    if ranked_by.shape != p.shape:
-        raise InvalidInputError(f"scores must have the shape {p.shape}, got {ranked_by.shape}", argument="scores")
+    ranked_by = p if scores is None else as_vector(scores, "scores", len(p), None)
     grouping = group_rows(qid, len(p))
     p, ranked_by, query = grouping.grouped(p), grouping.grouped(ranked_by), grouping.query_index
     order = np.lexsort((-ranked_by, query))
@@ -141,13 +140,4 @@ def expected_relevant(
 def as_probabilities(probabilities: ArrayLike) -> np.ndarray:
     """Return P(positive) as float64 (n,), after a check that it is in [0, 1]."""
     p = np.asarray(probabilities, dtype=np.float64)
-    if p.ndim == 2 and p.shape[1] == 2:
-        p = p[:, 1]
-    if p.ndim != 1:
-        raise InvalidInputError(
-            f"probabilities must have the shape (n,) or (n, 2), got {p.shape}", argument="probabilities"
-        )
-    if not ((p >= 0) & (p <= 1)).all():
-        row = int(np.flatnonzero(~((p >= 0) & (p <= 1)))[0])
-        raise InvalidInputError(f"probabilities must lie in [0, 1]; row {row} has {p[row]}", argument="probabilities")
-    return p
+    return as_vector(p[:, 1] if p.ndim == 2 and p.shape[1] == 2 else p, "probabilities", None, "[0, 1]")

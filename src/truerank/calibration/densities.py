@@ -1,4 +1,4 @@
-"""Calibrators that fit a density to the scores of each class and apply Bayes' rule.
+"""Calibrate by fitting a density to the scores of each class, with Bayes' rule.
 
     log-odds(s) = log P(+)/P(-) + log p(s | +) - log p(s | -),        P(c) = (|c| + 1)/(n + 2).
 
@@ -86,7 +86,7 @@ class DensityCalibrator(Calibrator):
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         low, high = float(scores.min()), float(scores.max())
-        floor = check_number(self.smallest_scale, "smallest_scale", minimum=1e-15, maximum=1.0) * (high - low)
+        floor = check_number(self.smallest_scale, "smallest_scale", "[1e-15, 1]") * (high - low)
         succession = check_choice(self.limits, "limits", ("succession", "paper")) == "succession"
         self.centre_ = low + (high - low) / 2.0 if self._centred else 0.0
         ascending = self._ascending(scores, positive, weight)
@@ -203,7 +203,9 @@ class DensityCalibrator(Calibrator):
     def check_model(self) -> None:
         """Check a loaded model as every calibrator, and that its flat part ascends."""
         if self.flat_[0] > self.flat_[1]:
-            raise ModelFileError(f"{type(self).__name__}: flat_ must ascend", argument="flat_")
+            raise ModelFileError(
+                f"{type(self).__name__}: flat_ must not fall, got {self.flat_.tolist()}", argument="flat_"
+            )
         super().check_model()
 
 

@@ -17,7 +17,7 @@ from scipy.special import erf, erfc, ndtri, stdtr, stdtrit
 
 from truerank.calibration.base import two_classes
 from truerank.calibration.decisions import as_probabilities
-from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.checks import as_vector, check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
@@ -32,7 +32,7 @@ _BLOCK = 1_000_000  # resampled rows or groups that are held at a time
 
 @dataclass(frozen=True)
 class Figures:
-    """Sums of three losses over n decisions."""
+    """The sums of three losses over n decisions."""
 
     n: int
     log_loss: float  # sum of log P(actual class), in nats, so at most 0
@@ -105,11 +105,8 @@ def micro_sign_test(a: ArrayLike, b: ArrayLike) -> SignTest:
     >>> micro_sign_test([0.1, 0.2, 0.3, 0.5], [0.2, 0.3, 0.4, 0.5])
     SignTest(wins=3, losses=0, p=0.25)
     """
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if a.shape != b.shape or a.ndim != 1:
-        raise InvalidInputError(
-            f"the two losses must be (n,) of the same decisions, got {a.shape} and {b.shape}", code="different-shapes"
-        )
+    a = as_vector(a, "a", None, None)
+    b = as_vector(b, "b", len(a), None)
     lower = differences_of(b, a)
     wins, losses_ = int((lower > 0).sum()), int((lower < 0).sum())
     return SignTest(wins, losses_, sign_test_of_counts(wins, losses_).p)
@@ -175,7 +172,7 @@ def reliability(
     strategy "quantile" have equal counts (equal probabilities stay together), those of "uniform" equal widths.
     """
     p, positive, group = _checked(y, probabilities, groups)
-    level = check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
+    level = check_number(level, "level", "(0, 1)")
     place, counts, borders = _bins(p, n_bins, strategy)
     kept = np.flatnonzero(counts)
     generator = stream(seed_of(random_state), "reliability")
@@ -234,7 +231,7 @@ def expected_calibration_error(
     Reference: A. Kumar, P. Liang, T. Ma (2019). Verified uncertainty calibration. NeurIPS (the unbiased squared error).
     """
     p, positive, group = _checked(y, probabilities, groups)
-    level = check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
+    level = check_number(level, "level", "(0, 1)")
     place, counts, _ = _bins(p, n_bins, strategy)
     observed = _shares(positive, place, counts)
     smoothed = (counts * observed + 0.5) / (counts + 1.0)
@@ -375,7 +372,7 @@ def _checked(
     """Return P(positive), the classes as 0 and 1, and the number of each row's group, all (n,)."""
     p = as_probabilities(probabilities)
     if not len(p):
-        raise InvalidInputError("no rows: a diagnostic needs at least one probability", code="no-rows")
+        raise InvalidInputError("there are no rows. A diagnostic requires at least one probability", code="no-rows")
     group = None if groups is None else group_rows(groups, len(p))
     return (
         p,

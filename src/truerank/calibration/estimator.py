@@ -1,4 +1,4 @@
-"""The base class of estimators that need no other layer: scikit-learn's where it is installed, else its interface."""
+"""Provide a base class of estimators: scikit-learn's if it is installed, else one with its interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING or find_spec("sklearn") is not None:
 else:
 
     class BaseEstimator:
-        """Parameters by the names of the constructor's arguments."""
+        """An estimator with parameters named as the arguments of its constructor."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]:
             """Return the parameters."""
@@ -31,4 +31,4 @@ else:
     def check_is_fitted(estimator: object) -> None:
         """Raise InvalidInputError if an estimator has no attribute of a fit, whose name ends in `_`."""
         if not any(name.endswith("_") for name in vars(estimator)):
-            raise InvalidInputError(f"this {type(estimator).__name__} is not fitted; call fit first")
+            raise InvalidInputError(f"this {type(estimator).__name__} is not fitted. Call fit first")

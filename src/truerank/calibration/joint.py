@@ -1,4 +1,4 @@
-"""Calibrators of several classes: a softmax that is linear in the scores, one class against the rest, or their pool.
+"""Calibrate several classes: a softmax that is linear in the scores, one class against the rest, or their pool.
 
 A classifier of K classes gives each row K scores. `SoftmaxCalibrator` fits
 
@@ -113,16 +113,11 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         (default: those of `y`). NaN or infinite scores, labels that are not among the classes, and a wrong number of
         columns raise `InvalidInputError`.
         """
-        values = as_score_vectors(scores, type(self).__name__)
         labels = np.asarray(y)
+        names = np.unique(labels) if classes is None else np.asarray(classes)
+        values = as_score_vectors(scores, type(self).__name__, len(names))
         if labels.shape != (len(values),):
             raise InvalidInputError(f"y must have one label for each of the {len(values)} rows, got {labels.shape}")
-        names = np.unique(labels) if classes is None else np.asarray(classes)
-        if len(names) < 2 or values.shape[1] != len(names):
-            raise InvalidInputError(
-                f"scores must have one column for each class, got {values.shape[1]} columns for {len(names)} classes",
-                argument="scores",
-            )
         index = np.minimum(np.searchsorted(names, labels), len(names) - 1)
         if (names[index] != labels).any():
             raise InvalidInputError(
@@ -139,11 +134,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
     def log_probabilities(self, scores: ArrayLike) -> np.ndarray:
         """Return log P(class | scores) in nats, float64 (n, K), which do not saturate."""
         check_is_fitted(self, "classes_")
-        values = as_score_vectors(scores, type(self).__name__)
-        if values.shape[1] != len(self.classes_):
-            raise InvalidInputError(
-                f"scores have {values.shape[1]} columns, fitted were {len(self.classes_)} classes", argument="scores"
-            )
+        values = as_score_vectors(scores, type(self).__name__, len(self.classes_))
         return self._log_probabilities(in_unit(values, self.unit_))
 
     def log_odds(self, scores: Any) -> np.ndarray:
@@ -170,7 +161,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         with np.errstate(all="ignore"):
             log_p = self._log_probabilities(np.concatenate([size * directions for size in sizes]))
         if not (log_p <= 1e-9).all():
-            raise ModelFileError(f"{type(self).__name__}: its attributes give no probabilities for some scores")
+            raise ModelFileError(f"{type(self).__name__}: its attributes do not give probabilities for all scores")
 
     # Methods of subclasses.
 
@@ -224,7 +215,7 @@ class SoftmaxCalibrator(JointCalibrator):
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
         check_choice(self.form, "form", FORMS)
         check_choice(self.inputs, "inputs", INPUTS)
-        ridge = check_number(self.ridge, "ridge", minimum=0.0)
+        ridge = check_number(self.ridge, "ridge", "[0, inf)")
         x = _inputs(scores, self.inputs)
         self.centre_ = float(x.mean())
         spread = x - x.mean(axis=1, keepdims=True)
@@ -244,7 +235,7 @@ class SoftmaxCalibrator(JointCalibrator):
             )  # fmt: skip
             self.slope_, self.intercept_, self.coef_ = objective.parts(fit.x)
         if fit.nit >= _MAX_ITERATIONS:
-            warn(f"SoftmaxCalibrator stopped after {_MAX_ITERATIONS} rounds; the likelihood may be short of its top")
+            warn(f"SoftmaxCalibrator stopped after {_MAX_ITERATIONS} rounds, perhaps below the largest likelihood")
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
         x = (_inputs(scores, self.inputs) - self.centre_) / self.scale_
@@ -289,7 +280,7 @@ class OneVsRestCalibrator(JointCalibrator):
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Return the log-odds of each class against the rest, float64 (n, K), not normalised."""
-        values = in_unit(as_score_vectors(scores, type(self).__name__), self.unit_)
+        values = in_unit(as_score_vectors(scores, type(self).__name__, len(self.classes_)), self.unit_)
         return _class_log_odds(self.calibrators_, values, self.from_log_probabilities)
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
@@ -428,7 +419,7 @@ class JointPool(JointCalibrator):
         n_classes = len(self.classes_)
         for name, member in zip(self.methods_, self.members_):
             if name not in _MEMBERS or (member is None) != (_MEMBERS[name][1] is None):
-                raise ModelFileError(f"JointPool: unknown member {name!r}")
+                raise ModelFileError(f"JointPool: methods_ has the unknown member {name!r}")
             if member is not None and len(member.classes_) != n_classes:
                 raise ModelFileError(f"JointPool: member {name!r} has another number of classes")
         check_fields(self, {"calibrators_": f"list[{n_classes if self._needs_log_odds() else 0}] of Calibrator"})
@@ -446,9 +437,15 @@ def make_joint(method: object, are_log_p: bool) -> JointCalibrator:
     return OneVsRestCalibrator(method, from_log_probabilities=are_log_p)
 
 
-def as_score_vectors(scores: ArrayLike, name: str) -> np.ndarray:
-    """Return finite scores as a C-contiguous float64 array (n, K)."""
+def as_score_vectors(scores: ArrayLike, name: str, n_classes: int) -> np.ndarray:
+    """Return finite scores as a C-contiguous float64 array (n, K) with a column for each of at least two classes."""
     values: np.ndarray = check_array(scores, dtype=np.float64, order="C", input_name="scores", estimator=name)
+    if n_classes < 2 or values.shape[1] != n_classes:
+        raise InvalidInputError(
+            f"scores must have one column for each of at least two classes, got {values.shape[1]} columns for "
+            f"{n_classes} classes",
+            argument="scores",
+        )
     return values
 
 

@@ -130,7 +130,9 @@ class PooledCalibrator(Calibrator):
     def _known_methods(self) -> list[Any]:
         methods = list(MEMBERS if self.methods is None else self.methods)
         if not methods:
-            raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}", argument="methods")
+            raise InvalidInputError(
+                f"methods has no calibrator. Choose some of: {', '.join(CALIBRATORS)}", argument="methods"
+            )
         return methods
 
     def _fit_members(
@@ -277,7 +279,7 @@ def kept_groups(groups: ArrayLike | None, sample_weight: Any, n_rows: int) -> np
     kept = slice(None) if sample_weight is None else np.broadcast_to(sample_weight, n_rows) > 0
     group = np.unique(group[kept], return_inverse=True)[1]
     if not group.any():
-        raise InvalidInputError("groups must name at least two groups", argument="groups")
+        raise InvalidInputError("groups must have at least two different values, got one", argument="groups")
     return group
 
 
@@ -406,18 +408,17 @@ def choose_calibrator(
         methods = DEFAULT_METHODS
     names = [method_name(method) for method in methods]
     singles = [k for k, name in enumerate(names) if name != POOL]
-    if not singles:
-        raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}", argument="methods")
-    members = [methods[k] for k in singles]
-    pool = PooledCalibrator(members, monotone=monotone, cv=cv, n_repeats=n_repeats, random_state=random_state)
+    given = [methods[k] for k in singles]
+    pool = PooledCalibrator(given, monotone=monotone, cv=cv, n_repeats=n_repeats, random_state=random_state)
+    members = pool._known_methods()
     values, positive, weight = pool._take(scores, y, sample_weight, "choose_calibrator")
     group = kept_groups(groups, sample_weight, np.size(scores))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     rarest = rarest_class(positive, group)
     if rarest < FEW_ROWS:
         warn(
-            f"only {n_positive} positive and {n_negative} negative rows: the choice of a calibrator rests on very few "
-            "of them; collect more, or settle on a method beforehand (platt is the safest)"
+            f"the data have only {n_positive} positive and {n_negative} negative rows, too few to choose a calibrator "
+            "reliably. Collect more rows, or choose a method beforehand (platt is the safest)"
         )
     calibrator: Calibrator = pool
     if POOL in names:

@@ -1,4 +1,4 @@
-"""Losses of a query, by name or by function, and statistics of its scores that indicate how good its ranking is.
+"""Compute losses of a query, by name or by function, and statistics of its scores that predict them.
 
 A loss has one value for the ranking, or one for each number of documents shown:
 
@@ -51,7 +51,7 @@ class QueryLoss(NamedTuple):
         bad = values[~((values >= 0) & (values <= 1))]
         if len(bad) and self.name not in BY_DEPTH:
             raise InvalidInputError(
-                f"the loss {self.name} must lie in [0, 1], got {bad[0]}; rescale it", argument="loss"
+                f"the loss {self.name} must be in [0, 1], got {bad[0]}. Rescale it", argument="loss"
             )
         return values
 
@@ -80,7 +80,7 @@ class QueryLoss(NamedTuple):
 
 
 def denominator(name: str, kind: str) -> str:
-    """Return the queries over which a loss about depth is averaged, for a sentence.
+    """Describe the queries over which a loss about depth is averaged.
 
     >>> denominator("missed-relevant", "missed")
     'the queries with relevant documents in their lists'
@@ -106,12 +106,12 @@ def parse_loss(loss: object, kind: str | None = None) -> QueryLoss:
     if found is None and name not in BY_DEPTH:
         names = ["no-relevant@3", "irrelevant@10", "1-nDCG@10", *BY_DEPTH]
         raise InvalidInputError(
-            f"unknown loss {loss!r}; losses are {', '.join(names)} (any k, any measure)", argument="loss"
+            f"unknown loss {loss!r}. Choose one of {', '.join(names)} (with any k, any measure)", argument="loss"
         )
     own = BY_DEPTH.get(name, "answer")
     if kind not in (None, own):
         raise InvalidInputError(
-            f"the loss {name} is of the kind {own!r}, got kind={kind!r}; omit kind", argument="kind"
+            f"kind={kind!r} contradicts the loss {name}, which has the kind {own!r}. Omit kind", argument="kind"
         )
     if name.startswith("1-"):
         parse_measure(name[2:])  # an unknown measure is an error before anything is fitted

@@ -1,4 +1,4 @@
-"""Calibration of a ranker: P(relevant) from scores that are cross-fitted by query."""
+"""CalibratedRanker: estimate P(relevant) from scores that are cross-fitted by query."""
 
 from __future__ import annotations
 
@@ -206,12 +206,16 @@ class CalibratedRanker(Ranker):
         return self._relevant(self._at_least(X, qid))
 
     def _relevant(self, at_least: np.ndarray) -> np.ndarray:
+        return at_least[:, self.place_of_rel()]
+
+    def place_of_rel(self) -> int:
+        """Return the place of the lowest grade in `grades_` that is relevant."""
         place = int(np.searchsorted(self.grades_, check_number(self.rel, "rel")))
         if place == len(self.grades_):
             raise InvalidInputError(
-                f"rel={self.rel} is above every grade seen in fit: {self.grades_.tolist()}", argument="rel"
+                f"rel={self.rel:g} is above every grade in fit: {self.grades_.tolist()}. Lower rel", argument="rel"
             )
-        return at_least[:, place]
+        return place
 
     def predict_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Return P(not relevant) and P(relevant) of each document, float64 (n, 2), in the caller's row order.
@@ -255,7 +259,7 @@ class CalibratedRanker(Ranker):
         else:
             if not isinstance(X, RankingData) and qid is None and self.n_queries_in_ > 1:
                 raise InvalidInputError(
-                    "query_statistics need qid: pass the query of each row", argument="query_statistics"
+                    "query_statistics require the query of each row. Pass qid", argument="query_statistics"
                 )
             grouping = X if isinstance(X, RankingData) else group_rows(qid, len(scores))
             values = grouping.restore(self._calibrated_from(grouping.grouped(scores), grouping.offsets))
@@ -313,7 +317,7 @@ def cross_fitted_scores(
     scores, y = np.empty(data.n_rows), data.judgements().grades
 
     def check(number: int, train: np.ndarray) -> None:
-        """Raise if a fold trains on one grade."""
+        """Raise an error if a fold trains on one grade only."""
         lacking = np.setdiff1d(y, y[train]).tolist()
         if lacking and y[train].min() == y[train].max():
             raise InvalidInputError(
@@ -374,9 +378,10 @@ def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> 
 
 
 def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return score, z-score, distance to the query's best, log rank, and the query's statistics, float64 (n, 8).
+    """Return score, z-score, distance to the query's best, log rank, and statistics of the query, float64 (n, 8).
 
-    The query's are its best, mean and standard deviation of scores, and the logarithm of its number of documents.
+    The statistics of the query are the best, the mean and the standard deviation of its scores, and the logarithm of
+    its number of documents.
     """
     sizes = np.diff(offsets)
     starts = offsets[:-1][sizes > 0]
@@ -394,7 +399,7 @@ def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 def _grades(data: RankingData) -> np.ndarray:
     if data.y is None:
-        raise InvalidInputError("the data have no grades (y), which calibration requires")
+        raise InvalidInputError("the data have no grades, which calibration requires. Pass y")
     return data.y
 
 

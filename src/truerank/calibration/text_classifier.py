@@ -1,4 +1,4 @@
-"""Classification of texts, or of rows of numbers, with calibrated probabilities."""
+"""TextClassifier: classify texts, or rows of numbers, with calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.calibration.classifier import CalibratedClassifier
 from truerank.calibration.decisions import decide
-from truerank.core.checks import check_choice, check_positive_int, column_labels
+from truerank.core.checks import check_choice, check_positive_int, column_labels, is_sparse
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
@@ -121,20 +121,23 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(list(columns), dtype=str)
             if self.from_text_ or len(columns) != X.shape[1]:
                 raise InvalidInputError(
-                    f"{len(columns)} names of columns for {'texts' if self.from_text_ else X.shape}",
+                    f"feature_names has {len(columns)} names, and X has "
+                    f"{'texts' if self.from_text_ else f'{X.shape[1]} columns'}. Pass one name for each column",
                     code="column-names",
                 )
         sets = [_as_labels(entry) for entry in y]
         if len(sets) != len(X):
-            raise InvalidInputError(f"y has {len(sets)} entries for {len(X)} documents", argument="y")
+            raise InvalidInputError(
+                f"y must have one entry for each of the {len(X)} documents, got {len(sets)}", argument="y"
+            )
         names = _names(sets)
         self.multi_label_ = any(len(labels) != 1 for labels in sets)
         bare = sum(not labels for labels in sets)
         if bare and len(names) > 1 and all(len(labels) < 2 for labels in sets):
             warn(
-                f"{bare} of {len(sets)} documents {'has' if bare == 1 else 'have'} no label, and no document has "
-                "several: each label is decided for itself, so that a document may get none or several. For one label "
-                "a document leave out those without a label"
+                f"{bare} of {len(sets)} documents {'has' if bare == 1 else 'have'} no label, so each label is decided "
+                "by itself, and a document may get no label or several. Leave out documents without a label if each "
+                "has one"
             )
         if not names or (len(names) < 2 and not self.multi_label_):
             raise InvalidInputError(f"the documents must have at least two labels, got {names}", code="one-label")
@@ -145,7 +148,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             if target.shape[1] == 1:
                 target = target[:, 0]
                 if target.all():
-                    raise InvalidInputError(f"every document has the label {names[0]!r}; some must not have it")
+                    raise InvalidInputError(f"every document has the label {names[0]!r}. Add documents without it")
         else:
             target = np.array([labels[0] for labels in sets])
         self.classifier_ = CalibratedClassifier(self._pipeline(), self.method, self.cv).fit(X, target)
@@ -197,7 +200,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             taken = np.stack([decide(p[:, k], **costs) == 1 for k in range(p.shape[1])], axis=1)
             return [self.classes_[row].tolist() for row in taken]
         if costs and len(self.classes_) > 2:
-            raise InvalidInputError("costs of false positives and negatives need documents with any number of labels")
+            raise InvalidInputError(
+                "costs of false positives and negatives require documents with any number of labels, or two labels"
+            )
         if costs:
             return self.classes_[(decide(self.predict_proba(X)[:, 1], **costs) == 1).astype(np.int64)]
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
@@ -208,14 +213,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             missing = [name for name in wanted.tolist() if name not in given]
             if missing:
                 raise InvalidInputError(
-                    f"the data lack {missing[0]!r}, a column that the classifier was trained on", code="lost-column"
+                    f"the data lack the column {missing[0]!r}, with which the classifier was trained. Add it",
+                    code="lost-column",
                 )
             own = [given[name] for name in wanted.tolist()]
             X = X.select(own) if hasattr(X, "select") else X[own]
         rows, from_text = _as_rows(X)
         if from_text != self.from_text_:
             theirs, ours = ("texts", "a table") if self.from_text_ else ("a table", "texts")
-            raise InvalidInputError(f"this classifier was trained on {theirs} and is given {ours}", code="other-input")
+            raise InvalidInputError(
+                f"this classifier was trained on {theirs}, got {ours}. Pass {theirs}", code="other-input"
+            )
         return rows
 
     def check_model(self) -> None:
@@ -228,10 +236,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
 def _as_rows(X: Matrix) -> tuple[Any, bool]:
     """Return texts as a list or numbers as an array, and whether they are texts."""
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         return X.tocsr(), False
     if isinstance(X, str):
-        raise InvalidInputError("expected a sequence of texts, got one text; put it into a list", argument="X")
+        raise InvalidInputError("expected a sequence of texts, got one text. Pass a list: [text]", argument="X")
     array = np.asarray(X, dtype=object) if isinstance(X, Sequence) else np.asarray(X)
     if array.dtype.kind in "OUT" and array.ndim == 1 and any(isinstance(text, str) for text in array):
         return list(map(str, texts_of(array))), True
@@ -254,7 +262,7 @@ def _names(sets: list[list[Any]]) -> list[Any]:
         for label in labels:
             if is_missing(label):
                 raise InvalidInputError(
-                    f"y[{number}] is {label!r}, which is no label. Leave the document out, or pass [] for a document "
+                    f"y[{number}] is {label!r}, which is not a label. Leave the document out, or pass [] for one "
                     "without labels",
                     code="no-label",
                 )

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.errors import InvalidInputError, ModelFileError, Remedy, WrongTypeError
 from truerank.core.schema import check_fields
 from truerank.data.grouping import id_text, is_missing
@@ -191,7 +192,7 @@ class ImportedRanker(Ranker):
         )
 
     def _check_values(self, X: Any) -> None:
-        if self.tool_ == "xgboost" and hasattr(X, "tocsr"):
+        if self.tool_ == "xgboost" and is_sparse(X):
             raise WrongTypeError(
                 "these data are sparse, and XGBoost counts entries that a sparse matrix does not store as missing. "
                 "Pass a dense matrix with nan in their place",
