@@ -1,4 +1,4 @@
-"""Checkpoints: after a kill, a fit resumes from a file and ends with the same bits.
+"""Resume a fit from a file after a kill, with the same bits as without it.
 
 A fit is a function of the answers to its rounds, and the file holds these answers. A resumed fit replays them, the
 workers replay the journal, and then new rounds begin. A whole tree is one answer; histograms are not stored. Each
@@ -88,7 +88,7 @@ class Checkpoint:
             )
 
     def answer(self, what: str) -> Any:
-        """Return the next answer of the file. Its round must be `what`."""
+        """Return the next answer of the file, which must belong to the round `what`."""
         number, of, value = self._ahead
         if (number, of) != (self._number, what):
             raise DataFileError(
@@ -132,7 +132,7 @@ class Checkpoint:
                     number, what, value = _Known(io.BytesIO(payload)).load()
                 except Exception as error:
                     raise DataFileError(
-                        f"{self.path}: not a checkpoint of this version ({error}); delete the file",
+                        f"{self.path}: not a checkpoint of this version ({error}). Delete the file",
                         code="not-a-checkpoint",
                     ) from error
                 self._ahead = number, what, value

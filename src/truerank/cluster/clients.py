@@ -80,5 +80,6 @@ def connect(where: str) -> Any:
     if kind in ("tcp", "tls", "ucx", "ws") and rest.startswith("//"):
         return Client(where, direct_to_workers=True, timeout=30)
     raise InvalidInputError(
-        f"a cluster is local:N (N worker processes) or tcp://scheduler:port, got {where!r}", code="cluster-address"
+        f"the address of a cluster must be local:N (N worker processes) or tcp://scheduler:port, got {where!r}",
+        code="cluster-address",
     )

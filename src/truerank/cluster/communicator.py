@@ -1,4 +1,4 @@
-"""Messages between members that run one program together, over Dask's own connections between workers."""
+"""Exchange messages between members that run one program together, over Dask's connections between workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAUSE_SECONDS = 0.5  # between two attempts
 
 
 class Parted(RuntimeError):
-    """Raised when the common program has ended: a member is lost or has failed, or a newer call has arrived."""
+    """The common program has ended: a member is lost or has failed, or a newer call has arrived."""
 
 
 class Communicator:
@@ -59,7 +59,7 @@ class Communicator:
             self._sends.append(asyncio.run_coroutine_threadsafe(sending, self._loop))
 
     def hear(self, other: int) -> Any:
-        """Wait for the next value from another member; raises as `tell`."""
+        """Wait for the next value from another member; errors are those of `tell`."""
         number = self._heard[other] + 1
         with self._lock:
             self._check()
@@ -71,7 +71,7 @@ class Communicator:
         return value
 
     def welcome(self, other: int, number: int, value: object) -> None:
-        """Accept message `number` of another member; one that arrives again changes nothing."""
+        """Accept message `number` of another member; a repeated message has no effect."""
         with self._lock:
             if self._ended or number <= self._heard[other]:
                 return
@@ -91,7 +91,7 @@ class Communicator:
                 sending.cancel()
 
     def finish(self) -> None:
-        """Wait until all values are sent; raises as `tell`."""
+        """Wait until all values are sent; errors are those of `tell`."""
         for sending in self._sends:
             self._result(sending)
         with self._lock:
@@ -128,7 +128,7 @@ class Communicator:
 
 
 def size_of(value: object) -> int:
-    """Bytes of the arrays in a message; objects that do not say theirs count by their pickled size."""
+    """Return the bytes of the arrays in a message; other objects count by their pickled size."""
     if hasattr(value, "nbytes") and not (isinstance(value, np.ndarray) and value.dtype.hasobject):
         return int(value.nbytes)
     if isinstance(value, tuple | list):

@@ -1,4 +1,4 @@
-"""The workers of one data set: their partitions, rounds of statistics over all partitions, and lost workers.
+"""Lead the workers of one data set: partitions, rounds of statistics over all partitions, and lost workers.
 
 A round applies `step(partition, *arguments)` to every partition on its worker and adds the results along a fixed binary
 tree (`fold`). Rounds that change the memory of a partition are recorded in a journal. If a worker is lost, others read
@@ -238,7 +238,7 @@ class Crew:
                 raise _Lost from error
 
     def _look(self, call: _Watch) -> None:
-        """Raise `_Lost` if a member has left, is silent for too long, or does not know the call."""
+        """Raise `_Lost` if a member has left, has not answered for too long, or does not know the call."""
         if not set(self._members) <= set(self._addresses()):
             raise _Lost
         now = time.monotonic()
@@ -280,11 +280,11 @@ class Crew:
                 self.client.scheduler.identity, n_workers=-1, callback_timeout=SILENCE_SECONDS
             )["workers"]  # fmt: skip
         except Exception as error:
-            raise ClusterError(f"the scheduler does not answer ({error!r}); start it and fit again") from error
+            raise ClusterError(f"the scheduler does not answer ({error!r}). Start it, and fit again") from error
         return sorted(set(known) - self._given_up)
 
     def _settle(self) -> None:
-        """Give the partitions of lost members to others, so that every partition has a member."""
+        """Assign the partitions of lost members to others, so that every partition has a member."""
         for _ in range(_ATTEMPTS):
             try:
                 self._count()
@@ -408,7 +408,7 @@ class Crew:
 
 
 class _Watch:
-    """The client's state of a running call."""
+    """The state of a running call at the client."""
 
     def __init__(self, number: int, begun: float) -> None:
         self.number, self.begun = number, begun
@@ -418,7 +418,7 @@ class _Watch:
 
 
 class _Lost(Exception):
-    """Raised when a worker does not answer, or not to this call."""
+    """A worker does not answer, or not to this call."""
 
 
 def _raise(answer: object) -> None:

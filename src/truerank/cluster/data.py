@@ -1,4 +1,4 @@
-"""Functions that read judged rankings into partitions on the workers of a Dask cluster, or convert Dask collections."""
+"""Read judged rankings into partitions on the workers of a Dask cluster, or convert Dask collections."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def read_parquet(
         else:
             sources.append(partial(read_table_file, path, options))
     if not sources:
-        raise DataFileError("neither this file nor another one holds rows", expand(paths)[0], code="no-rows")
+        raise DataFileError("neither this file nor another one has rows", expand(paths)[0], code="no-rows")
     return ClusterRankingData(sources, client, hold, n_jobs)
 
 
@@ -160,9 +160,7 @@ def from_dask_dataframe(
     `read_parquet`.
     """
     if not hasattr(ddf, "to_delayed"):
-        raise InvalidInputError(
-            f"from_dask_dataframe expects a Dask data frame, got {type(ddf).__name__}", argument="ddf"
-        )
+        raise InvalidInputError(f"ddf must be a Dask data frame, got {type(ddf).__name__}", argument="ddf")
     from dask.base import optimize
     from dask.delayed import delayed
 
@@ -175,7 +173,7 @@ def from_dask_dataframe(
 
 
 def _refuse_persisted(collection: Any) -> None:
-    """Raise for a persisted Dask collection: its partitions could not be computed again."""
+    """Raise an error for a persisted Dask collection, whose partitions could not be computed again."""
     if any(hasattr(task, "key") and hasattr(task, "client") for task in dict(collection.dask).values()):
         raise InvalidInputError(
             f"the {type(collection).__name__} was persisted, so its partitions cannot be made again where a worker is "
@@ -185,7 +183,7 @@ def _refuse_persisted(collection: Any) -> None:
 
 
 def from_parts(parts: Sequence[RankingData], *, client: object = None, n_jobs: int | None = None) -> Any:
-    """Send partitions that are in memory here to the workers: for tests and for generated data."""
+    """Send partitions from the memory of this process to the workers, for tests and generated data."""
     return ClusterRankingData([partial(given_rows, part) for part in parts], client, True, n_jobs)
 
 
@@ -231,7 +229,7 @@ def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None
     for name, own in blocks.items():
         if len(own) != len(blocks["X"]):
             raise InvalidInputError(
-                f"{name} has {len(own)} blocks and X has {len(blocks['X'])}; make these equal", argument=name
+                f"{name} has {len(own)} blocks and X has {len(blocks['X'])}. Pass the same blocks", argument=name
             )
     rows = delayed(RankingData, pure=False)
     sources = []

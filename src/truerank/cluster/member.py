@@ -1,4 +1,4 @@
-"""The part of a cluster's fit that runs on one worker."""
+"""Run the part of a fit on a cluster that belongs to one worker."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Member:
     def run(
         self, serial: int, step: Step, arguments: tuple[Any, ...], merge: Merge, n: int
     ) -> tuple[Nodes | Failure, int]:
-        """Run round `serial`; return this worker's nodes of the tree of sums, not yet folded, and 0 bytes sent."""
+        """Run round `serial`; return this worker's unfolded nodes of the tree of sums, and 0 bytes sent."""
 
         self._latest = max(self._latest, serial)
 

@@ -1,4 +1,4 @@
-"""Partitions of whole queries on a worker: the source, the rows, and the data that a fit derives from them.
+"""Read partitions of whole queries on a worker: the source, the rows, and the data that a fit derives from them.
 
 A source is a function that returns the rows of a partition, the same at every call. With `features` it may leave out
 the columns of other names. Workers receive it as a `functools.partial` of one of the functions here.
@@ -60,7 +60,7 @@ def read_row_groups(path: str, first: int, last: int, options: dict[str, Any], f
 
 
 def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
-    """Split a Parquet file into sources of whole row groups with about `rows` rows each. Empty files give none."""
+    """Split a Parquet file into sources of whole row groups with about `rows` rows each, none for an empty file."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
@@ -80,7 +80,7 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
 
 
 def run_tasks(tasks: Any, features: Names = None) -> RankingData:
-    """Return the rows that Dask's tasks produce. They run in this thread, since a worker's cannot wait for others."""
+    """Return the rows of Dask's tasks, which run in this thread, since a thread of a worker cannot wait for others."""
     rows: RankingData = tasks.compute(scheduler="synchronous")
     return rows
 
@@ -133,8 +133,8 @@ def with_columns(data: RankingData, names: Names) -> RankingData:
 class Partition:
     """One partition on its worker.
 
-    Unless its rows are held (`hold`), every pass reads the source again. `memory` has what a fit has derived from the
-    rows; it is lost with the worker, and made again from the source and the journal.
+    Unless `hold` keeps its rows in memory, every pass reads the source again. `memory` has the results that a fit has
+    derived from the rows. If the worker is lost, they are computed again from the source and the journal.
     """
 
     def __init__(self, number: int, source: Source, hold: bool = True) -> None:
@@ -155,7 +155,7 @@ class Partition:
 
     @property
     def data(self) -> RankingData:
-        """The rows, in grouped order."""
+        """Rows, in grouped order."""
         if self._data is not None:
             return self._data
         data = self._read()
@@ -171,14 +171,14 @@ class Partition:
 
 
 def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Return the files of patterns, each pattern's by name; a pattern without a file is an InvalidInputError."""
+    """Return the files of patterns, sorted by name for each pattern; a pattern without a file is an error."""
     patterns = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files: list[str] = []
     for pattern in [os.fspath(one) for one in patterns]:
         found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
         if not found:
             raise InvalidInputError(
-                f"{pattern}: no such file; expected a file or a pattern such as 'parts/*.parquet'", code="no-file"
+                f"{pattern}: no such file. Pass a file or a pattern such as 'parts/*.parquet'", code="no-file"
             )
         files += [os.path.abspath(name) for name in found]
     return files

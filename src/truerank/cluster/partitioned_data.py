@@ -1,4 +1,4 @@
-"""Judged rankings in partitions: the client's description, and calls to the workers that hold the rows."""
+"""Describe judged rankings in partitions at the client, and call the workers that hold the rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ClusterRankingData(RowSource):
         self, sources: Sequence[Source], client: object = None, hold: bool = True, n_jobs: int | None = None
     ) -> None:
         if not sources:
-            raise InvalidInputError("there are no partitions; expected at least one")
+            raise InvalidInputError("the data have no partitions. Pass at least one file or block")
         self.client, self.n_jobs, self.hold = current_client(client), n_jobs, hold
         self.checkpoint: str | os.PathLike[str] | None = None
         self.keeps_checkpoint = False  # of a fit inside another, which deletes it
@@ -107,7 +107,7 @@ class ClusterRankingData(RowSource):
 
     @staticmethod
     def _check_kinds(queries: list[list[Any]]) -> None:
-        """Raise if query ids are texts in one partition and numbers in another: they would not be joined."""
+        """Raise an error if query ids are texts in one partition and numbers in another, which would not be joined."""
         first: dict[str, int] = {}
         for number, names in enumerate(queries):
             for name in names:
@@ -115,7 +115,7 @@ class ClusterRankingData(RowSource):
         if len(first) > 1:
             raise InvalidInputError(
                 f"query ids are numbers in partition {first['numbers']} and texts in partition {first['texts']}, so "
-                "that 7 and '7' would be two queries; write the ids of all files as one kind",
+                "that 7 and '7' would be two queries. Write the ids of all files as one kind",
                 code="mixed-ids",
             )
 
@@ -133,7 +133,7 @@ class ClusterRankingData(RowSource):
         split = set().union(*foreign)
         if not split:
             return sources
-        note(f"truerank: {len(split)} queries were split over partitions; their rows now live with the first of them")
+        note(f"truerank: {len(split)} queries were split over partitions and are joined in the first partition of each")
         joined = list(sources)
         for i in range(len(sources)):
             if foreign[i] or more[i]:
@@ -174,7 +174,7 @@ class ClusterRankingData(RowSource):
 
 
 def _ordered(sources: Sequence[Source], names: list[list[str] | None]) -> list[Source]:
-    """Return sources with the columns in the order of the first. Raise if the names of columns differ."""
+    """Return sources with the columns in the order of the first source; other names of columns are an error."""
     first = names[0] or []
     ordered = list(sources)
     for number, own in enumerate(names):

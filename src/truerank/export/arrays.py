@@ -1,4 +1,4 @@
-"""The numbers of a form as flat arrays, for the formats that are programs: Python, C, Painless, ONNX."""
+"""Convert a form to flat arrays for the formats that are programs: Python, C, Painless, ONNX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Arrays = dict[str, Any]
 
 
 def arrays_of(form: ModelForm) -> Arrays:
-    """Return arrays and numbers by name. A program that uses them in the order of `predict` has its bits."""
+    """Return arrays and numbers by name; a program that uses them in the order of `predict` has its bits."""
     arrays = {"linear": _linear, "stumps": _stumps, "oblivious": _oblivious, "trees": _trees, "fuzzy": _fuzzy,
               "polynomial": _polynomial}[form.kind](form)  # fmt: skip
     arrays |= {"start": float(form.start), "intercept": float(form.intercept)}

@@ -1,4 +1,4 @@
-"""A C99 file: `NAME_score` and `NAME_score_rows` return the bits of `predict`, also for missing values.
+"""Write a C99 file: `NAME_score` and `NAME_score_rows` return the bits of `predict`, also for missing values.
 
 Compile with `-std=c99` or `-ffp-contract=off`, and without `-ffast-math`.
 """
@@ -16,10 +16,10 @@ from truerank.export.program import BISECT, program_of
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """Return the file's text. A comment at the top shows the calls."""
+    """Return the text of the file; a comment at its top shows the calls."""
     prefix = identifier(name)
     if not prefix or prefix[0].isdigit():
-        raise InvalidInputError(f"the name must begin as a name in C does, got {name!r}")
+        raise InvalidInputError(f"the name must begin with a letter or an underscore, got {name!r}. Pass another name")
     program = program_of(form)
     printer = Curly(program.arrays)
     text = [

@@ -1,4 +1,4 @@
-"""A calibrator as a formula of the score, for formats with formulas.
+"""Convert a calibrator to a formula of the score, for formats with formulas.
 
     P(relevant) = min over grades of Σ_m share_m P_m(score)
 
@@ -89,10 +89,8 @@ def calibration_of(model: Any) -> Calibration:
             "document at a time. Calibrate without query_statistics, or export the ranker alone (ranker_)",
             code="query-statistics",
         )
-    place = int(np.searchsorted(model.grades_, model.rel))
-    if place == len(model.grades_):
-        raise InvalidInputError(f"rel={model.rel:g} is above every grade seen in fit: {model.grades_.tolist()}")
-    return Calibration(tuple(tuple(_members(own)) for own in model.calibrators_[: place + 1]))
+    relevant = model.calibrators_[: model.place_of_rel() + 1]
+    return Calibration(tuple(tuple(_members(own)) for own in relevant))
 
 
 def _members(calibrator: Any) -> Iterator[tuple[float, Member]]:

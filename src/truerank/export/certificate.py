@@ -1,4 +1,4 @@
-"""Certificates: compare the scores of an export with those of the model.
+"""Certify exports: compare the scores of an export with those of the model.
 
 The export is read back and evaluated in the arithmetic of the engine, and by the engine's library if it is installed.
 """
@@ -130,13 +130,13 @@ class Certificate(Result):
 
     @property
     def changes(self) -> str:
-        """How many queries change."""
+        """Number of queries that change, in words."""
         whole = f"{self.orders_changed} of {self.queries} queries change their order"
         return f"{whole}, {self.firsts_changed} their first document"
 
     @property
     def summary(self) -> str:
-        """`subject` as a sentence."""
+        """Sentence that names what was compared."""
         return f"{self.subject}."
 
     def _table(self, style: str) -> str:
@@ -145,7 +145,7 @@ class Certificate(Result):
 
     @property
     def subject(self) -> str:
-        """One sentence that names what was compared."""
+        """The compared rows and queries, in words."""
         if self.made_up:
             return (
                 f"{self.format}: no row of yours was compared, only {self.rows} generated ones; certify compares yours"
@@ -254,7 +254,7 @@ def certify_export(
 
 
 def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict[str, Any]:
-    """Return what the programs of a format do with rows and scores."""
+    """Return how the programs of a format treat rows and scores."""
     policy = {
         "missing": missing,
         "ties": "in the order of the rows",
@@ -277,7 +277,7 @@ def _cases(form: ModelForm, X: np.ndarray, missing: str, properties: Any, inputs
 
 
 def _tolerance(form: ModelForm, X: np.ndarray, properties: Any, step: float | None) -> np.ndarray:
-    """Return what rounding can change in the score of each row (n,); leaf values may be rounded to `step`."""
+    """Return the largest change by rounding of the score of each row (n,); `step` rounds leaf values."""
     relative = 4e-6 if properties.float32 or form.float32_sums else 3e-7 if properties.float32_scores else 1e-10
     on_grid = 0.0 if step is None else step * (len(thresholds_of(form)[0]) + 2)
     return relative * (1.0 + magnitudes(form, X)) + on_grid
@@ -335,7 +335,7 @@ def _unexplained(
 
 
 def _either_side(form: ModelForm, properties: Any, inputs: str) -> Iterator[tuple[int, Any, Any]]:
-    """Yield columns and ranges (low, high] of float32 numbers that may be on either side of a threshold."""
+    """Yield columns and ranges (low, high] of float32 numbers that may fall on both sides of a threshold."""
     if inputs == "float64":
         features, steps = steps_of(form)
         with np.errstate(over="ignore"):
@@ -452,7 +452,7 @@ def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
 
 
 def saw_missing(form: ModelForm) -> bool | None:
-    """Return whether a training value was missing; None if unknown."""
+    """Return whether a training value was missing, or None if this is unknown."""
     model = form.model
     known = getattr(model.steps[-1][1] if hasattr(model, "steps") else model, "saw_missing_", None)
     return None if known is None else bool(known)
@@ -490,7 +490,7 @@ def compare_orders(
 
 
 def ties(scores: np.ndarray, offsets: Any) -> tuple[int, int]:
-    """Count neighbours with different scores, and documents that share a score with another one of their query."""
+    """Count neighbours with different scores, and documents with the score of another document of their query."""
     neighbours = tied = 0
     for start, stop in zip(offsets[:-1], offsets[1:]):
         sizes = np.unique(scores[start:stop], return_counts=True)[1]

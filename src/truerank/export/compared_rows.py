@@ -1,4 +1,4 @@
-"""Rows on which an export is compared with its model: given, at thresholds, with missing values, or made up."""
+"""Collect rows to compare an export with its model: given, at thresholds, with missing values, or generated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translates a program to a language with braces: a table from nodes to text, for C and Painless."""
+"""Translate a program to a language with braces, C or Painless, by a table from nodes to text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN = (ast.Constant, ast.Name, ast.Subscript, ast.Call)
 
 
 class Curly:
-    """A printer of C. Subclasses replace what another language writes otherwise.
+    """A printer of C. Subclasses override the parts in which another language differs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Put models into live engines. An old model is replaced only with `replace`, and is first copied to a file."""
+"""Put models into live engines; an old model is replaced only with `replace`, after a copy to a file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from truerank.io.feature_sets import FeatureSet, agreed
 
 KINDS = ("painless", "ltr", "solr")
 WINDOW = 100
-"""Documents of the first ranking that a search request reranks."""
+"""Number of documents of the first ranking that a search request reranks."""
 LARGE = 200_000
-"""Bytes from which a request slows searches down; the model should be smaller, or live in the engine."""
+"""Size in bytes from which a request slows searches down."""
 SMALLER = (
     "Make it smaller with fewer or shallower trees (n_estimators=50, depth=4) or constant leaves "
     "(leaves=constant), or keep the model in the engine, in the format opensearch-ltr, elasticsearch-ltr or solr"
@@ -118,7 +118,7 @@ def deploy(
         )
     if kind == "ltr" and not feature_set:
         raise InvalidInputError(
-            "the LTR plugin stores models by feature set",
+            "the LTR plugin stores models by feature set, and none was named",
             argument="feature_set",
             remedies=[Remedy(features=...), Remedy(feature_set=...)],
         )
@@ -162,7 +162,7 @@ def _put_script(engine: Engine, name: str, script: Any, replace: bool) -> dict[s
 
 
 def _there(engine: Engine, place: str, form: object, part: Callable[[Any], Any]) -> Any:
-    """Return `part` of what an engine has stored at a place; None if it has nothing there."""
+    """Return `part` of the content that an engine has stored at a place, or None."""
     answer = engine.request("GET", place, missing_ok=True, form={"found?": bool})
     return None if answer is None or not answer.get("found", True) else part(checked(answer, form))
 
@@ -170,7 +170,7 @@ def _there(engine: Engine, place: str, form: object, part: Callable[[Any], Any])
 def _confirm(holds: Any, what: str, name: str) -> None:
     if not holds:
         raise EngineError(
-            f"the engine did not confirm that it {what} {name!r}; see what it holds, and deploy again",
+            f"the engine did not confirm that it {what} {name!r}. Look at its models, and deploy again",
             code="not-confirmed",
         )
 
@@ -183,7 +183,7 @@ def _order_features(
     there = _there(engine, f"_ltr/_featureset/{quoted(feature_set)}", form, lambda there: there["_source"])
     if there is None:
         raise InvalidInputError(
-            f"the LTR plugin has no feature set {feature_set!r}; put it to _ltr/_featureset first",
+            f"the LTR plugin has no feature set {feature_set!r}. Put it to _ltr/_featureset first",
             argument="feature_set",
         )
     known = [own["name"] for own in there["featureset"]["features"]]
@@ -248,10 +248,10 @@ def _put_into_solr(engine: Engine, name: str, body: object, replace: bool) -> di
 def _exchanged(
     name: str, where: str, replace: bool, new: Callable[[], None], put: Callable[[Any], None], old: Any
 ) -> dict[str, Any]:
-    """Replace the old model (a request body, or None) with the new one, and keep the old one in a file."""
+    """Replace the old model (a request body, or None) by the new one after a copy of the old one to a file."""
     if old is not None and not replace:
         raise InvalidInputError(
-            f"{where} already has {name!r}; nothing was changed",
+            f"{where} already has {name!r}, and nothing was changed",
             argument="name",
             value=name,
             remedies=[Remedy("to replace it", replace=True)],

@@ -1,4 +1,4 @@
-"""The intermediate form of models, between rankers and the formats of other programs.
+"""Convert rankers to the intermediate form of models, which all formats of other programs start from.
 
     score(x) = start + (linear start)(z) + body(z) + intercept,    z = the normalised features
 
@@ -36,7 +36,7 @@ PLAIN = frozenset(string.ascii_letters + string.digits + " _.,:()")
 
 
 def comment(text: str) -> str:
-    """Return `text` for a comment of any language. Characters that could end a comment are written by number.
+    """Return `text` for a comment of any language; characters that could end a comment become numbers.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def identifier(name: str) -> str:
 
 
 def check_name(name: str, argument: str) -> None:
-    """Raise for control characters, line ends and lone surrogates, which no engine allows in names."""
+    """Raise an error for control characters, line ends and lone surrogates, which no engine allows in names."""
     bad = next((c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")), None)
     if bad is not None:
         raise InvalidInputError(
@@ -131,7 +131,7 @@ class Normalizers:
         return x * self.first + self.second if self.affine else (x - self.first) / self.second
 
     def as_subtract_divide(self) -> Normalizers:
-        """Return the form `(x - first) / second` of these, which is equal up to rounding."""
+        """Return normalizers of the form `(x - first) / second`, which are equal up to rounding."""
         return Normalizers(-self.second / self.first, 1.0 / self.first) if self.affine else self
 
 
@@ -214,7 +214,7 @@ class ModelForm:
 
     @property
     def used(self) -> np.ndarray:
-        """Columns that a score depends on, ascending."""
+        """Columns that change a score, ascending."""
         body = self.body
         if isinstance(body, Linear):
             own = np.flatnonzero(body.weights)
@@ -273,7 +273,7 @@ def form_of(model: Scorer, feature_names: Sequence[str] | None = None, *, calibr
 
 
 def _inputs(model: Scorer, form: ModelForm) -> str | None:
-    """Return the kind of numbers in training; float32 may merge numbers of columns that the model does not use."""
+    """Return the kind of numbers in training, without columns that the model does not use."""
     inputs = getattr(model, "inputs_", form.inputs)
     if inputs == "close" and not set(getattr(model, "close_columns_", form.used)) & set(form.used.tolist()):
         return "float64"
@@ -286,7 +286,7 @@ def _names(model: Scorer, n_features: int, given: Sequence[str] | None) -> tuple
     names = default_names(n_features) if given is None else [str(name) for name in given]
     if len(names) != n_features:
         raise InvalidInputError(
-            f"feature_names must name the model's {n_features} columns, got {len(names)} names",
+            f"feature_names must have one name for each of the model's {n_features} columns, got {len(names)} names",
             argument="feature_names",
         )
     if len(set(names)) < len(names) or "" in names:
@@ -319,8 +319,8 @@ def _form_of_steps(model: Scorer, steps: list[Any], feature_names: Sequence[str]
         else:
             if form.normalizers is not None:
                 raise InvalidInputError(
-                    f"an export can hold one scaling of each column, but there is a {name} before another scaling; "
-                    "leave one of the two out and fit again, or scale once before the features are written",
+                    f"an export can have one scaling of each column, but {name} precedes another scaling. Leave one of "
+                    "the two out and fit again, or scale once before the features are written",
                     code="two-scalings",
                 )
             form = replace(form, normalizers=_normalizers(step))
@@ -425,7 +425,7 @@ def _form_of_ranker(model: Any) -> ModelForm:
 
 
 def _stumps_of_bins(coef: np.ndarray, edges: list[np.ndarray]) -> Stumps:
-    """Return stumps for a linear ranker of binned columns, one a weight; the first of a column asks `x > -inf`."""
+    """Return one stump for each weight of a linear ranker of bins; the first of a column asks `x > -inf`."""
     features = np.concatenate([np.full(len(own) + 1, k) for k, own in enumerate(edges)])
     thresholds = np.concatenate([np.concatenate([[-np.inf], own]) for own in edges])
     return Stumps(features.astype(np.int64), thresholds, np.zeros(len(coef), dtype=np.int64), coef)
@@ -437,8 +437,7 @@ def _stumps_of_bins(coef: np.ndarray, edges: list[np.ndarray]) -> Stumps:
 def as_plain(form: ModelForm) -> ModelForm:
     """Return a model of stumps, oblivious or plain trees as binary trees without normalisers."""
     body = _oblivious_stumps(form.body)
-    if form.linear_start is not None or not isinstance(body, Oblivious | Plain):
-        raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain trees")
+    _require_form(form, form.linear_start is None and isinstance(body, Oblivious | Plain), "a sum of plain trees")
     if isinstance(body, Oblivious):
         body = Plain(binary_of_oblivious(body.trees))
     if form.normalizers is not None:
@@ -450,8 +449,7 @@ def as_plain(form: ModelForm) -> ModelForm:
 def as_oblivious(form: ModelForm) -> ModelForm:
     """Return a model of stumps or oblivious trees as oblivious trees without normalisers."""
     body = _oblivious_stumps(form.body)
-    if form.linear_start is not None or not isinstance(body, Oblivious):
-        raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain oblivious trees")
+    _require_form(form, form.linear_start is None and isinstance(body, Oblivious), "a sum of plain oblivious trees")
     if form.normalizers is not None:
         old = body.trees
         body = Oblivious(replace(old, borders=undo_normalizers(form.normalizers, old.features, old.borders)))
@@ -460,14 +458,18 @@ def as_oblivious(form: ModelForm) -> ModelForm:
 
 def as_linear(form: ModelForm) -> ModelForm:
     """Return a linear model of the raw features: normalisers become part of the weights and the intercept."""
-    if not isinstance(form.body, Linear):
-        raise InvalidInputError(f"a model of {form.kind} form is not linear")
+    _require_form(form, isinstance(form.body, Linear), "linear")
     if form.normalizers is None:
         return form
     scaling = form.normalizers.as_subtract_divide()
     weights = form.body.weights / scaling.second
     shift = -float(np.sum(weights * scaling.first))
     return replace(form, body=Linear(weights), intercept=form.intercept + shift, normalizers=None)
+
+
+def _require_form(form: ModelForm, right: bool, what: str) -> None:
+    if not right:
+        raise InvalidInputError(f"a model of {form.kind} form is not {what}", code="form")
 
 
 def _oblivious_stumps(body: object) -> Any:
@@ -487,7 +489,9 @@ def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds:
     """Return for each threshold t the largest x with a normalised value of at most t, found exactly by bisection."""
     scales = normalizers.first if normalizers.affine else normalizers.second
     if (scales[features] <= 0).any():
-        raise InvalidInputError("a scaling multiplies a column by zero or a negative number, which reverses thresholds")
+        raise InvalidInputError(
+            "a scaling multiplies a column by zero or a negative number, which reverses thresholds. Fit without it"
+        )
     one = Normalizers(normalizers.first[features], normalizers.second[features], normalizers.affine)
     finite = np.isfinite(thresholds)
     high = np.full(thresholds.shape, np.float64(np.finfo(np.float64).max).view(np.int64))
@@ -504,7 +508,7 @@ def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds:
 
 
 def roundings(form: ModelForm) -> Iterator[tuple[ModelForm, float, float | None]]:
-    """Yield the form times `factor`, the factor, and the step of the grid (None without one), for several factors.
+    """Yield for several factors the form times the factor, the factor, and the step of the grid or None.
 
     A positive factor of all weights, leaf values and constants keeps the ranking and changes the float32 roundings.
     Trees are tried on grids of steps g = 2^k first and then without: if every partial sum is at most 2^24 g, float32

@@ -1,4 +1,4 @@
-"""The formats, and what each of them can hold. The file does not import NumPy, so that the help of `export` is fast."""
+"""List the formats and their abilities, without NumPy, so that the help of `export` is fast."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _CERTIFY = Remedy("to see how many queries of your rows change", certify=...)
 
 
 class ExportRefused(InvalidInputError):
-    """An export differs from its model in a way that requires `force`; `certificate` says how."""
+    """An export that differs from its model in a way that requires `force`; `certificate` has the differences."""
 
     def __init__(self, message: Message, certificate: Certificate) -> None:
         super().__init__(message.what, remedies=message.remedies, code="export-differs")
@@ -201,9 +201,9 @@ def _best_rounding(
 
 
 def _accepted(certificate: Certificate, force: bool, missing_matters: bool, saw: bool) -> Certificate:
-    """Raise if the differences are not acceptable; add a note if only rows with missing features differ.
+    """Raise an error for unacceptable differences; add a note if only rows with missing features differ.
 
-    `saw` tells that training data had missing values and that the caller did not say what they are in the engine.
+    `saw` is true if training data had missing values and the caller did not state their value in the engine.
     """
     why = None if force else _reason_to_refuse(certificate, missing_matters, saw)
     if why is not None:
@@ -323,7 +323,7 @@ def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | Non
 
     data = rows_of(data, "distil")
     if form.calibration is not None:
-        raise InvalidInputError("a calibrated model cannot be distilled; export its ranker")
+        raise InvalidInputError("a calibrated model cannot be distilled. Export its ranker (ranker_)")
     X = dense_rows(data)
     targets = reference_scores(form, X)
     low = float(targets.min())

@@ -80,7 +80,8 @@ def export_fusion(
     given = {str(name): query for name, query in (queries or {}).items()}
     if set(given) - set(names):
         raise InvalidInputError(
-            f"queries: no run is called {sorted(set(given) - set(names))[0]!r}; runs are {names}", argument="queries"
+            f"queries names the unknown run {sorted(set(given) - set(names))[0]!r}. The runs are {names}",
+            argument="queries",
         )
     if engine == "vespa":
         return _rank_profile(feature, weights, given, window)
@@ -111,7 +112,7 @@ def export_fusion(
     else:
         if len(names) != 2:
             raise InvalidInputError(
-                f"Weaviate's hybrid search joins two runs, keywords and vectors; got {len(names)}: {', '.join(names)}",
+                f"Weaviate's hybrid search joins two runs, keywords and vectors, got {len(names)}: {', '.join(names)}",
                 code="two-runs",
             )
         value = {"hybrid": {"alpha": weights[names[1]], "fusionType": "relativeScoreFusion"}}
@@ -153,7 +154,7 @@ def configured_scores(text: str, engine: str, pool: RunPool) -> np.ndarray:
 
 
 def _read(text: str, engine: str) -> tuple[list[float], str, float]:
-    """Return the weights of a configuration, its technique, and k."""
+    """Return the weights, the technique and k of a configuration."""
     if engine == "vespa":
         (line,) = [line for line in text.splitlines() if "normalize_linear(" in line or "reciprocal_rank(" in line]
         found = re.findall(r"(\S+) \* (normalize_linear|reciprocal_rank)\(run_\d+(?:, (\S+))?\)", line)
@@ -208,18 +209,18 @@ def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float
     check_choice(engine, "engine", ENGINES)
     if not isinstance(model, RunFusion):
         raise InvalidInputError(
-            f"engines need one weight per run, from a RunFusion with nonnegative=True; got a {type(model).__name__}"
+            f"engines require one weight per run, got a {type(model).__name__}. Fit RunFusion(nonnegative=True)"
         )
     weights = model.run_weights()
     if not model.nonnegative:
         raise InvalidInputError(
-            "engines need weights of at least 0: fit RunFusion(nonnegative=True)", code="negative-weights"
+            "engines require weights of at least 0. Fit RunFusion(nonnegative=True)", code="negative-weights"
         )
     feature = parse_features(model.features or "min-max").parts[0]
     if not isinstance(feature, ENGINES[engine]):
         known = " or ".join(kind.NAME for kind in ENGINES[engine])
         raise InvalidInputError(
-            f"{engine} computes {known} itself, not {feature}",
+            f"{engine} can compute {known}, not {feature}",
             argument="model",
             remedies=["learn the fusion with other features"],
         )

@@ -1,4 +1,4 @@
-"""Runs the text of an export for all rows at once, by the rules of its language: Painless, C, or Vespa's expressions.
+"""Run the text of an export for all rows at once, by the rules of its language: Painless, C, or Vespa's expressions.
 
 A `Parser` turns a text into functions of a `Frame` and of the rows that reach a statement. A value is one number for
 all rows, or an array with one number a row. The parser knows what the printers write, and refuses everything else:
@@ -85,9 +85,10 @@ def constants(values: Any) -> Constants:
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64).view(Constants)
 
 
-def refusal(what: str) -> InvalidInputError:
-    """Return the error of a text that cannot be evaluated."""
-    return InvalidInputError(f"the exported text cannot be evaluated: {what}", code="expression")
+def refuse_if(wrong: object, what: str, *values: object) -> None:
+    """Raise the error of a text that cannot be evaluated, if something is wrong; `values` fill the text `what`."""
+    if wrong:
+        raise InvalidInputError(f"the exported text cannot be evaluated: {what.format(*values)}", code="expression")
 
 
 class Parser:
@@ -116,21 +117,20 @@ class Parser:
         place = 0
         while not self.tokens or self.tokens[-1][0] != "end":
             found = token.match(text, place)
-            if found is None:
-                raise refusal(f"unknown sign at {text[place : place + 30]!r}")
+            refuse_if(found is None, "unknown sign at {!r}", text[place : place + 30])
             self.tokens.append((str(found.lastgroup), found[str(found.lastgroup)] or "the end"))
             place = found.end()
 
     @property
     def word(self) -> str:
-        """The next token."""
+        """Next token."""
         return self.tokens[self.at][1]
 
     def take(self, *words: str) -> str:
         """Return the next token, which must be one of `words` if there are any."""
         kind, word = self.tokens[self.at]
-        if (words and word not in words) or (kind == "end" and not words):
-            raise refusal(f"expected {' or '.join(words) or 'more'}, got {word!r}")
+        wrong = word not in words if words else kind == "end"
+        refuse_if(wrong, "expected one of {}, got {!r}", words or "more", word)
         self.at += 1
         return word
 
@@ -140,7 +140,7 @@ class Parser:
         return found
 
     def several(self, read: Callable[[], Any], end: str) -> list[Any]:
-        """Read things with commas between them, up to `end`."""
+        """Read a list with commas, up to `end`."""
         found = []
         while not self.accept(end):
             found.append(read())
@@ -209,14 +209,13 @@ class Parser:
         return test
 
     def _assignment(self) -> Expression:
-        """Read an assignment, with or without a declaration, or what a function returns."""
+        """Read an assignment, with or without a declaration, or a return."""
         if self.word in ("++", "--"):
             step, name = 1 if self.take() == "++" else -1, self.take()
             return lambda own, rows: own.assign(name, own.read(name, rows) + step, rows)
         if self.accept("return"):
             value = self.expression()
-            if self.tokens[self.at + 1][1] not in ("}", "the end"):
-                raise refusal("statements follow a return")
+            refuse_if(self.tokens[self.at + 1][1] not in ("}", "the end"), "statements follow a return")
             return lambda own, rows: own.assign("return", value(own, rows), rows)
         kind = self.take() if self.word in _TYPES else ""
         array = bool(kind) and self.accept("[") and bool(self.take("]"))
@@ -231,8 +230,7 @@ class Parser:
                 self.take(word)
             return lambda own, rows: own.values.update({name: Local(np.zeros((int(size(own, None)), own.n), number))})
         kind = kind or self.kinds.get(name, "")
-        if not kind:
-            raise refusal(f"{name!r} is not declared")
+        refuse_if(not kind, "{!r} is not declared", name)
         if self.accept("["):
             index = self.expression()
             for word in ("]", "="):
@@ -303,8 +301,7 @@ class Parser:
             return lambda own, rows: None
         if kind == "name" and self.accept("("):
             return self._called(word, self.several(self.expression, ")"))
-        if word not in self.kinds:
-            raise refusal(f"unknown name {word!r}")
+        refuse_if(word not in self.kinds, "unknown name {!r}", word)
         return lambda own, rows: own.read(word, rows)
 
     def _called(self, name: str, arguments: list[Expression]) -> Expression:
@@ -312,8 +309,8 @@ class Parser:
             return _choice(*arguments)
         names, body = self.functions.get(name, ([], None))
         function: Any = self.names.get(name)
-        if len(names) != len(arguments) if body else not callable(function):
-            raise refusal(f"unknown function {name!r} of {len(arguments)} arguments")
+        wrong = len(names) != len(arguments) if body else not callable(function)
+        refuse_if(wrong, "unknown function {!r} of {} arguments", name, len(arguments))
 
         def run(own: Frame, rows: Reached) -> Any:
             values = [argument(own, rows) for argument in arguments]
@@ -327,13 +324,13 @@ class Parser:
 
 
 def _converted(kind: str, value: Expression) -> Expression:
-    """Return a value as a variable of some type holds it."""
+    """Return a value as converted for a variable of some type."""
 
     def number(own: Frame, rows: Reached) -> Any:
         found = value(own, rows)
         whole = np.asarray(found).dtype.kind in "ib"
-        if found is None or (kind == "int" and not (whole and np.all(np.abs(found) < 2**31))):
-            raise refusal(f"{found!r:.40} is no {kind}")
+        wrong = found is None or (kind == "int" and not (whole and np.all(np.abs(found) < 2**31)))
+        refuse_if(wrong, "{!r:.40} is not of the type {}", found, kind)
         if kind == "float":
             return np.asarray(found).astype(np.float32).astype(np.float64)[()]
         return np.asarray(found, dtype=np.int64 if kind == "int" else np.float64)[()]
@@ -350,7 +347,7 @@ def _sequence(statements: list[Expression]) -> Expression:
 
 
 def _divided(test: Expression, own: Frame, rows: Reached) -> tuple[Any, Any, Any]:
-    """Return the rows for which a test holds and does not hold, and the test by row; or whether it holds for all."""
+    """Return the rows that pass and fail a test, and the test by row; or whether all rows pass."""
     found = np.asarray(test(own, rows)).astype(bool)
     if found.ndim == 0 or found.all() or not found.any():
         return rows, rows, bool(found.all())
@@ -376,7 +373,7 @@ def _loop(test: Expression, body: Expression) -> Expression:
             if found is False:
                 return
             body(own, rows)
-        raise refusal(f"a loop does not end within {_MOST} turns")
+        refuse_if(True, "a loop does not end within {} turns", _MOST)
 
     return run
 
@@ -411,8 +408,10 @@ def _operation(sign: str, function: Callable[[Any, Any], Any], left: Expression,
 
 
 def _place(cells: Any, k: Any) -> Any:
-    if np.asarray(k).dtype.kind != "i" or np.any(np.asarray(k) < 0) or np.any(np.asarray(k) >= len(cells)):
-        raise refusal("an index is out of range")
+    places = np.asarray(k)
+    refuse_if(
+        places.dtype.kind != "i" or np.any(places < 0) or np.any(places >= len(cells)), "an index is out of range"
+    )
     return k
 
 
@@ -436,7 +435,7 @@ def _store(own: Frame, array: Local, k: Any, value: Any, rows: Reached) -> None:
 
 
 def _member(value: Expression, name: str, arguments: list[Expression] | None) -> Expression:
-    """Return a member of an object, or what its method returns."""
+    """Return a member of an object, or the result of its method."""
     if name == "get" and arguments is not None and len(arguments) == 1:
         return _element(value, arguments[0])
 
@@ -447,10 +446,9 @@ def _member(value: Expression, name: str, arguments: list[Expression] | None) ->
             found = whole.get(name)
         else:
             found = len(whole.cells) if isinstance(whole, Local) else lambda: len(whole)
-            if name != ("length" if isinstance(whole, Local) else "size"):
-                raise refusal(f"unknown member {name!r}")
-        if callable(found) != (arguments is not None):
-            raise refusal(f"{name!r} is used as {'an attribute' if arguments is None else 'a method'}")
+            refuse_if(name != ("length" if isinstance(whole, Local) else "size"), "unknown member {!r}", name)
+        used = "an attribute" if arguments is None else "a method"
+        refuse_if(callable(found) != (arguments is not None), "{!r} is used as {}", name, used)
         if arguments is not None:
             found = found(*(argument(own, rows) for argument in arguments))
         return found if arguments else own.part(found, rows)
@@ -459,7 +457,7 @@ def _member(value: Expression, name: str, arguments: list[Expression] | None) ->
 
 
 def in_parts(score: Callable[[np.ndarray], Any], size: int = 8192) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that scores rows (n, p) in parts, in which numbers may overflow."""
+    """Return a function that scores rows (n, p) in parts and ignores overflow."""
 
     def whole(X: np.ndarray) -> np.ndarray:
         scores = np.empty(len(X))

@@ -1,4 +1,4 @@
-"""ONNX: input `features` (N, p), output `score` float64 (N,), of few standard operators.
+"""Write ONNX of few standard operators: input `features` (N, p), output `score` float64 (N,).
 
 The features are float32, or float64 in a model of numbers that float32 merges (`inputs` is "close"). All arithmetic is
 float64, so that scores equal those of `predict` up to rounding. Plain trees of unequal shape become a
@@ -55,7 +55,7 @@ class _Graph:
 
 
 def write(form: ModelForm, name: str, inputs: str) -> bytes:
-    """The model, serialised."""
+    """Return the serialised model."""
     from onnx import TensorProto, helper
 
     graph = _Graph()
@@ -99,7 +99,7 @@ def write(form: ModelForm, name: str, inputs: str) -> bytes:
 
 
 def _round_questions(form: ModelForm, arrays: dict[str, Any], inputs: str) -> None:
-    """Convert borders and knots to raw float32 features, which rounding may move across a border at their value."""
+    """Convert borders and knots to raw float32 features, although rounding may move a feature across a border."""
 
     def rounded(features: np.ndarray, limits: np.ndarray) -> np.ndarray:
         flat = limits.ravel()
@@ -203,7 +203,7 @@ def _states(graph: _Graph, v: str, lost: str, a: dict[str, Any]) -> str:
 
 
 def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
-    """States of the values, P(right) of every border, then level by level."""
+    """Add the states of values, P(right) of every border, and the levels of fuzzy trees."""
     trees, depth = a["columns"].shape
     v = _columns(graph, x, a["used"])
     lost = graph.add("IsNaN", v)
@@ -250,7 +250,7 @@ def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
 def _trees(graph: _Graph, form: ModelForm, inputs: str) -> str:
     trees = as_plain(form).body.trees
     if trees.zero_missing.any():
-        raise InvalidInputError("ONNX has no trees in which zero means missing")
+        raise InvalidInputError("ONNX has no trees in which zero means missing. Use another format")
     limits = finite_threshold(trees.thresholds, inputs)
     nodes: list[tuple[Any, ...]] = []
     leaves: list[tuple[Any, ...]] = []

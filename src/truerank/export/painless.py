@@ -1,4 +1,4 @@
-"""A Painless script with the model in its parameters, for OpenSearch and Elasticsearch without a plugin.
+"""Write a Painless script with the model in its parameters, for OpenSearch and Elasticsearch without a plugin.
 
 The file is a JSON object `{"script": {"lang", "source", "params"}}`, for `script_score` in a rescorer. The source is
 the same for all models of one kind, so that an engine compiles it once. Features are doc values (`doc[name]`), or, with
@@ -36,7 +36,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class _Painless(Curly):
-    """Constants are lists of the parameters, whose elements have no type."""
+    """A printer of Painless: constants are lists of the parameters, whose elements have no type."""
 
     functions: ClassVar[dict[str, str]] = Curly.functions | {
         name: f"Math.{name}" for name in ("abs", "min", "max", "exp", "log1p")
@@ -101,7 +101,7 @@ def least_shift(form: ModelForm, inputs: str) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """Return a number or a list of numbers; inf becomes the largest float64."""
+    """Convert to a number or a list of numbers; inf becomes the largest float64."""
     if not isinstance(value, np.ndarray):
         return value
     return (np.clip(value, -_LARGEST, _LARGEST) if value.dtype.kind == "f" else value).tolist()

@@ -1,4 +1,4 @@
-"""The scoring program of a model: one function of a row, in a small subset of Python.
+"""Write the scoring program of a model: one function of a row, in a small subset of Python.
 
 The subset has typed local variables, arrays of numbers, counted loops, `while`, `if`, comparisons, arithmetic and a few
 functions. Python runs the text as it is; `curly.py` translates it to Painless and C. All of them compute in the
@@ -172,14 +172,14 @@ class Program:
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
-        """Body of the function."""
+        """Statements of the body of the function."""
         (function,) = ast.parse(self.text).body
         assert isinstance(function, ast.FunctionDef)
         return function.body
 
     @property
     def row(self) -> str:
-        """Name of the function's argument."""
+        """Name of the argument of the function."""
         return self.text.partition("(")[2].partition(":")[0]
 
 

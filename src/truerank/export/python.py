@@ -1,4 +1,4 @@
-"""A Python file without dependencies: `score(x)` returns the bits of `predict`, also for missing values."""
+"""Write a Python file without dependencies: `score(x)` returns the bits of `predict`, also for missing values."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _scores_of_program(kind: str, file: str, program: bytes, X: np.ndarray) -> n
         except subprocess.TimeoutExpired:
             last = ["stopped"]
         except FileNotFoundError:
-            last = ["it wrote no scores"]
+            last = ["no scores were written"]
     raise InvalidInputError(
         f"the exported program did not score {len(X)} rows within {_SECONDS} s and {_BYTES >> 30} GB of memory "
         f"({ascii(last[0])[:300]})",
@@ -171,7 +171,10 @@ def run_painless(text: str, table: bool = False) -> Evaluator:
         body(own, None)
         scores = np.asarray(own.values["return"], dtype=np.float32).astype(np.float64)
         if (scores < 0).any():
-            raise InvalidInputError("the script gives a negative score, which engines refuse", code="expression")
+            raise InvalidInputError(
+                "the script gives a negative score, which engines refuse. Report this as an error of truerank",
+                code="expression",
+            )
         return scores - params["shift"]
 
     return in_parts(score)
@@ -244,7 +247,7 @@ def compile_c(text: str, compiler: str, options: tuple[str, ...], library: str) 
     command = [compiler, "-std=c99", *options, "-shared", "-fPIC", "-o", library, source, "-lm"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if result.returncode:
-        raise InvalidInputError(f"the C compiler refused the export: {result.stderr[:500]}")
+        raise InvalidInputError(f"the C compiler cannot compile the export: {result.stderr[:500]}")
 
 
 def _lightgbm(content: Any, form: ModelForm) -> tuple[str, Evaluator]:

@@ -1,4 +1,4 @@
-"""Formats of search engines: the LTR plugins of Elasticsearch and OpenSearch, and Solr's LTR module.
+"""Write the formats of search engines: the LTR plugins of Elasticsearch and OpenSearch, and Solr's LTR module.
 
 The plugins store a body for `_ltr/_featureset/NAME/_createmodel`: a linear model is `model/linear` with feature
 normalisers, without its constant, which changes no order; stumps and trees are `model/ranklib`, the text of RankLib's
@@ -78,7 +78,7 @@ def _weights(form: ModelForm) -> dict[str, float]:
 
 
 def write_solr(form: ModelForm, name: str, inputs: str) -> str:
-    """Return the model's JSON, for PUT to `schema/model-store`. Unused features are left out."""
+    """Return the JSON of the model for PUT to `schema/model-store`, without unused features."""
     used = form.used if len(form.used) else np.array([0])
     values: dict[str, Any]
     features: list[dict[str, Any]] = [{"name": form.names[k]} for k in used]
@@ -109,7 +109,7 @@ def write_solr(form: ModelForm, name: str, inputs: str) -> str:
 def before_slack(thresholds: np.ndarray) -> np.ndarray:
     """Return float32 numbers s with `s + 1e-6f` equal to the thresholds, or just above if no s gives equality.
 
-    Equality fails for -1 and near 0. Rounded up, only a feature at the next number above a threshold has an error.
+    Equality fails for -1 and near 0. Then only a feature at the next number above a threshold has an error.
     """
     t = np.clip(thresholds, -np.finfo(np.float32).max, np.finfo(np.float32).max)
     with np.errstate(over="ignore"):

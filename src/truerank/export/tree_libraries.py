@@ -1,4 +1,4 @@
-"""Formats of libraries of boosted trees.
+"""Write the formats of libraries of boosted trees.
 
 LightGBM's model text has float64 thresholds and values and missing values by node, and scores have the bits of
 `predict`. XGBoost's `save_model` JSON has trees with float32 questions `x < t`, or gblinear for linear models.
@@ -20,7 +20,7 @@ _NO_PARENT = 2147483647
 
 
 def write_lightgbm(form: ModelForm, name: str, inputs: str) -> str:
-    """Return the text for `Booster(model_file=…)`, without `name`."""
+    """Return the text for `Booster(model_file=…)`, which does not contain `name`."""
     bad = next((own for own in form.names if any(c.isspace() or c in '",:[]{}' for c in own)), None)
     if bad is not None:
         raise InvalidInputError(f'LightGBM allows no blanks and none of ",:[]{{}} in feature names, got {bad!r}')
@@ -85,7 +85,7 @@ def _leaves_below(left: list[int]) -> list[int]:
 
 
 def write_xgboost(form: ModelForm, name: str, inputs: str) -> str:
-    """Return the JSON for `Booster(model_file=…)`, without `name`."""
+    """Return the JSON for `Booster(model_file=…)`, which does not contain `name`."""
     bad = next((own for own in form.names if any(c in "[]<" for c in own)), None)
     if bad is not None:
         raise InvalidInputError(f"XGBoost allows none of []< in feature names, got {bad!r}")

@@ -1,4 +1,4 @@
-"""Rerank test queries with a model in a live engine and compare orders and scores. Nothing is changed there."""
+"""Rerank test queries with a model in a live engine, and compare orders and scores, without changing the engine."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Verification:
 
     @property
     def share(self) -> float:
-        """The largest difference as a share of the largest score; 0 if nothing differs."""
+        """Largest difference as a share of the largest score, 0 without a difference."""
         return self.largest_difference and self.largest_difference / (self.largest_score or 5e-324)
 
     @property
@@ -92,7 +92,7 @@ class Verification:
         return self.says_order and self.orders_equal == self.queries and self.share <= self.tolerance
 
     def to_dict(self) -> dict[str, Any]:
-        """As a dict, for JSON, without the rankings."""
+        """Return the result as a dict for JSON, without the rankings."""
         own = {name: value for name, value in vars(self).items() if name != "rankings"}
         return own | {"share": self.share, "says_order": self.says_order, "passed": self.passed}
 
@@ -153,8 +153,8 @@ def verify(
     InvalidInputError
         If `queries` lacks a part that this kind of engine needs.
     """
-    check_number(times, "times", minimum=0.0, open_minimum=True)
-    check_number(tolerance, "tolerance", minimum=0.0, maximum=1.0)
+    check_number(times, "times", "(0, inf)")
+    check_number(tolerance, "tolerance", "[0, 1]")
     engine, kind = Engine(url, timeout), kind_of(kind, url)
     form = form_of(model, feature_names, calibrated=kind == "painless")
     _check_queries(kind, queries, form.names, index)
@@ -169,11 +169,11 @@ def verify(
             for ranking, answer in zip(rankings.values(), (base, ranked)):
                 ranking[text] = answer.as_dict()
     if not compared:
-        raise EngineError(f"{engine.url}: nothing was compared: none of the {len(texts)} queries found a document")
+        raise EngineError(f"{engine.url}: none of the {len(texts)} queries found a document. Pass other queries")
     documents, in_orders, neighbours, kept, tied, differences, scales, took_base, took, sizes = zip(*compared)
     difference, largest = float(np.max(differences)), float(np.max(scales))  # nan where one is
     if not np.isfinite(difference + largest):
-        raise EngineError(f"{engine.url}: scores cannot be compared: some are not finite, or overflow")
+        raise EngineError(f"{engine.url}: some scores are not finite or overflow, and cannot be compared")
     return Verification(
         queries=len(compared),
         documents=sum(documents),
@@ -193,20 +193,20 @@ def verify(
 
 
 def _check_queries(kind: str, queries: dict[str, Any], names: Sequence[str], index: str | None) -> None:
-    """Raise if the requests lack a part that this kind of engine needs."""
+    """Raise an error if the requests lack a part that this kind of engine requires."""
     if kind == "solr":
         if "q" not in queries.get("base", {}):
-            raise InvalidInputError("the base query of Solr must be an object of request parameters with q")
+            raise InvalidInputError("the base query of Solr must be an object of request parameters with q. Add q")
         return
     lacking = [own for own in names if own not in queries.get("features", {})] if kind == "painless" else []
     if lacking:
         raise InvalidInputError(
-            f"the queries lack {lacking[:5]}; pass one query for base and one for each feature", argument="queries"
+            f"the queries lack {lacking[:5]}. Pass one query for base and one for each feature", argument="queries"
         )
     if "base" not in queries:
-        raise InvalidInputError("the queries lack base; they need base and what the features need")
+        raise InvalidInputError("the queries lack base. Pass base, and the parameters of the features")
     if not index:
-        raise InvalidInputError("an index to search must be named", argument="index", remedies=[Remedy(index=...)])
+        raise InvalidInputError("the index to search is missing", argument="index", remedies=[Remedy(index=...)])
 
 
 def _compared(way: Any, text: str, found: Any, rows: np.ndarray, scores: np.ndarray, times: float) -> tuple[Any, ...]:
@@ -227,7 +227,7 @@ def _compared(way: Any, text: str, found: Any, rows: np.ndarray, scores: np.ndar
 
 
 def _check_same(found: list[str], others: list[str], text: str) -> None:
-    """Raise if two answers to one query contain different documents."""
+    """Raise an error if two answers to one query contain different documents."""
     odd = set(found) ^ set(others)
     if odd:
         raise EngineError(
