@@ -389,7 +389,10 @@ def test_nothing_to_evaluate_is_an_error(tmp_path, capsys):
     (tmp_path / "q").write_text("1 0 a 2\n")
     (tmp_path / "r").write_text("9 Q0 b 1 5 x\n")
     assert main(["evaluate", "--qrels", str(tmp_path / "q"), "--run", str(tmp_path / "r")]) == 1
-    assert "run 'r' has no topic of the qrels: it has '9', and the qrels have '1'" in capsys.readouterr().err
+    assert (
+        "run 'r' has no topic of the qrels: its topics are '9', but the topics of the qrels are '1'"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Quepid.s CSV has no place")

@@ -39,7 +39,7 @@ def test_retrain_says_what_is_left_out_and_which_p_decides(tmp_path, model, caps
     assert main([*words, "--margin", "0.2"]) == 0
     out = capsys.readouterr().out
     assert "production: 2 of 32 queries" in out
-    assert "they are left out\n" in out
+    assert "these queries are left out\n" in out
     assert "AP, convention ranklib; 30 queries; randomisation test, two-sided" in out
     assert "can be unseen with 30 queries: " in out
     assert "95 % interval " in out

@@ -212,7 +212,7 @@ def careless(tmp_path, monkeypatch):
         ("text search index no-such-queries --tag a\u00a0b -o runs", 2, "--tag: must be one word"),
         ("text search no-such-index q.jsonl --threads -7 -o runs", 2, "--threads: must be a whole number"),
         ("text search no-such-index q.jsonl --depth 0 -o runs", 2, "--depth: must be a whole number"),
-        ("tune no-such-data --ranker ridge --state no/such/x --model m.json", 1, "no/such does not exist; make it"),
+        ("tune no-such-data --ranker ridge --state no/such/x --model m.json", 1, "no/such does not exist. Create it"),
     ],
 )  # fmt: skip
 def test_careless_input_is_refused_before_the_work(words, code, said, careless, capsys, tmp_path):

@@ -22,7 +22,7 @@ RUN = {"1": {"a": 2.0, "b": 1.0}, "2": {"a": 1.0, "b": 2.0}}
 OTHER = {"1": RUN["1"]}
 MESSAGES = {
     "P(convention='trec') needs cutoff, for example P@10": lambda: truerank.evaluate(QRELS, RUN, "P"),
-    "the judgements come first, got the measure 'nDCG@10' there. Write evaluate(judgements, systems, measures)":
+    "the first argument must be the judgements, got the measure 'nDCG@10'. Write evaluate(judgements, systems, measures)":
         lambda: truerank.evaluate("nDCG@10", QRELS, RUN),
     'the runs have different topics: a 2, b 1, of 2 in the qrels. Pass topics="common" for the topics that all runs '
     'have (1), or pass topics="all" for all topics of the qrels (2), where a topic that a run lacks counts 0':
@@ -52,7 +52,8 @@ MESSAGES = {
     "shop.csv: 3 problems: (1) the table has no column 'qid' (query); 'query' is probably the query. Its columns are "
     "'query', 'product_id', 'price', 'grade'; (2) 'grade' probably holds the grades; (3) 'product_id' probably holds "
     'document ids. Pass query="query", grade="grade", document="product_id"': lambda: truerank.read_table("shop.csv"),
-    "y must be one array, got a tuple of parts with different shapes; make rows of arrays with RankingData(X, y, qid)":
+    "y must be one array, got a tuple of parts with different shapes; convert the arrays to rows with "
+    "RankingData(X, y, qid)":
         lambda: truerank.evaluate((np.ones((3, 2)), np.ones(3), np.ones(3)), np.ones(3), "AP"),
     "a: its 268435456 bytes expand to more than 25600 MiB, over 100 times as much. If the content is correct, write it "
     "without compression, or set TRUERANK_EXPANSION=10000 in the environment":

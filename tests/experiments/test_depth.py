@@ -144,7 +144,7 @@ def test_a_depth_below_one_that_fails_is_not_called_not_worse():
     assert [line.mean for line in found.lines] == pytest.approx([2 / 3, 2 / 3, 0.6167, 0.95], abs=1e-3)
     assert found.chosen == found.full == 3
     assert [line.not_worse for line in found.lines] == [False, False, False, True]
-    assert found.summary.endswith("Depth 2 is not shown to be not worse by more than 0.32.")
+    assert found.summary.endswith("At depth 2, a loss above 0.32 cannot be excluded.")
 
 
 def test_reranking_that_pays_less_than_the_margin_is_not_advised():

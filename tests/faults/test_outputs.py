@@ -99,7 +99,10 @@ def test_a_full_device_is_an_error_that_names_it():
 def test_a_pipe_without_reader_is_an_error(tmp_path):
     read_end, write_end = os.pipe()
     os.close(read_end)
-    with pytest.raises(InvalidInputError, match="the reader closed it"), atomic_write(f"/dev/fd/{write_end}") as stream:
+    with (
+        pytest.raises(InvalidInputError, match="the reader closed the output"),
+        atomic_write(f"/dev/fd/{write_end}") as stream,
+    ):
         stream.write("x")
     os.close(write_end)
 

@@ -189,7 +189,7 @@ def test_queries_that_train_without_a_feature_are_left_out(data, tmp_path, capsy
     count = len(parts[2])
     text = capsys.readouterr().out
     assert f"{train}: 2 of {count} queries were used for training" in text
-    assert "they are left out" in text
+    assert "these queries are left out" in text
     assert f"AP (ranklib) on {count - 2} queries; p by random signs" in text
     assert main(["explain", model, rows, "--measure", "AP", "--train", rows]) == 1
     assert f"{count} of {count} queries were used for training" in capsys.readouterr().err

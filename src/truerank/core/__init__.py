@@ -1,1 +1,1 @@
-"""Ground: errors, argument checks, atomic files, whole fits, kernels, threads over fixed blocks, random streams."""
+"""Foundations: errors, checks of arguments, atomic files, whole fits, kernels, threads and random streams."""

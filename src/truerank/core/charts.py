@@ -1,7 +1,7 @@
-"""Charts of results: the Vega-Lite specifications that `.plot()`, the report and commands draw.
+"""Charts of results: the Vega-Lite specifications for `.plot()`, the report and commands.
 
-`chart_of` knows the kinds of results. Colours are names of the report's theme, such as `page-a`. A chart that is shown
-or saved alone has the colours of a white page.
+`chart_of` knows the kinds of results. Colours are names of the report's theme, such as `page-a`. A chart that is
+displayed or saved alone has the colours of a white page.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ Points = Iterable[tuple[str, float, float | None, float | None]]
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart. A notebook shows it, and `save` writes it.
+    """A chart that a notebook displays and `save` writes.
 
     Attributes
     ----------
     spec : dict
         The Vega-Lite specification without width and title.
     label : str
-        What the chart shows: its title, and its text for screen readers.
+        Title of the chart, which is also its text for screen readers.
     """
 
     spec: dict[str, Any] = field(repr=False)
     label: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole Vega-Lite specification."""
+        """Return the complete Vega-Lite specification."""
         whole = {"$schema": _SCHEMA, "title": self.label, "description": self.label, "width": 520, **self.spec}
         whole["config"] = {"axisY": {"titleLimit": 200, "labelLimit": 300}, "title": {"limit": 520}}
         return dict(_coloured(plain(whole)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an SVG, PNG, PDF or HTML file, or the specification (.json), by the ending of its name.
+        """Write an SVG, PNG, PDF or HTML file, or the specification (.json), by the suffix of the name.
 
         Raises
         ------
         InvalidInputError
-            On other endings.
+            For any other suffix.
         MissingExtraError
-            Without the extra `report`, except for .json.
+            Without the extra `report`, unless the suffix is .json.
         """
         ending = os.fspath(path).rpartition(".")[2].lower()
         if ending not in (*_WRITERS, "json"):
@@ -91,12 +91,12 @@ def _coloured(value: Any) -> Any:
 
 
 def number(name: str, title: str | None = None, **more: Any) -> dict[str, Any]:
-    """Return a channel of numbers; a title of None stays empty."""
+    """Return a channel of numbers; a title of None is kept, so that the axis has no title."""
     return {"field": name, "type": "quantitative", "title": title} | more
 
 
 def layer(mark: Mapping[str, Any], rows: list[dict[str, Any]] | None = None, **channels: Any) -> dict[str, Any]:
-    """Return a mark with its channels, over rows of its own or those of the whole chart."""
+    """Return a mark with its channels, over its own rows or the rows of the whole chart."""
     return {"mark": mark, "encoding": channels} | ({} if rows is None else {"data": {"values": rows}})
 
 
@@ -107,7 +107,7 @@ def _tips(*names: str) -> list[dict[str, str]]:
 def by_query(
     names: Iterable[Any], values: np.ndarray, title: str, label: str = "", mean: Sequence[float] = ()
 ) -> Chart:
-    """Return bars of values (m,) by query, the largest first, and the mean with its interval (mean, low, high)."""
+    """Return bars of values (m,) by query in descending order, and the mean with its interval (mean, low, high)."""
     names, order = list(map(str, names)), np.argsort(-np.nan_to_num(values), kind="stable").tolist()
     many = len(order) > _BARS
     bar = layer(
@@ -151,7 +151,7 @@ def _named() -> dict[str, Any]:
 
 
 def bars(values: Mapping[str, float], title: str, label: str) -> Chart:
-    """Return a horizontal bar for each value by name, in this order."""
+    """Return a horizontal bar for each value by name, in the given order."""
     rows = [{"name": name, "value": value} for name, value in values.items()]
     x = number("value", title)
     spec = layer({"type": "bar"}, rows, y=_named(), x=x, color=_BY_SIGN, tooltip=_tips("name", "value"))
@@ -180,7 +180,7 @@ def chart_of(result: Any) -> Chart:
     Raises
     ------
     InvalidInputError
-        If results of this kind have none.
+        If results of this kind have no chart.
     """
     if result.KIND not in _CHARTS:
         raise InvalidInputError(
@@ -203,7 +203,7 @@ def _evaluations(several: Any) -> Chart:
 
 
 def _comparison(one: Any) -> Chart:
-    """A comparison of one pair by query, that of several pairs by their intervals."""
+    """Return the chart of a comparison: one pair by query, or several pairs by their intervals."""
     if isinstance(one, dict):
         one = next(iter(one.values()))
     if len(one.pairs) > 1:

@@ -18,7 +18,7 @@ LARGEST_EXACT = 2.0**53  # from here on float64 does not hold every integer
 
 
 def check_not_masked(values: ArrayLike, name: str) -> None:
-    """Raise for masked entries: a conversion to a plain array would turn them into values."""
+    """Raise for masked entries, which a conversion to a plain array would turn into values."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InvalidInputError(
             f"{name} is a masked array with masked entries. Fill missing values with {name}.filled(np.nan), or leave "
@@ -62,8 +62,8 @@ def as_array(values: Any, name: str) -> np.ndarray:
             array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
         except ValueError as error:  # parts of different lengths
             raise InvalidInputError(
-                f"{name} must be one array, got a {type(values).__name__} of parts with different shapes; make rows of "
-                "arrays with RankingData(X, y, qid)",
+                f"{name} must be one array, got a {type(values).__name__} of parts with different shapes; convert the "
+                "arrays to rows with RankingData(X, y, qid)",
                 argument=name,
             ) from error
     column = str(getattr(values, "type", getattr(values, "dtype", ""))).lower()
@@ -74,9 +74,9 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def column_labels(table: Any, name: str = "X") -> dict[str, Any]:
-    """Return the labels of a data frame's or an Arrow table's columns by their text, {} for other values.
+    """Return a mapping of text to label for the columns of a data frame or an Arrow table, {} for other values.
 
-    Two columns of one name are an error.
+    Two columns with the same name are an error.
     """
     labels = list(getattr(table, "column_names", getattr(table, "columns", ())))  # Arrow's `columns` are the values
     texts = list(map(str, labels))
@@ -88,11 +88,11 @@ def column_labels(table: Any, name: str = "X") -> dict[str, Any]:
 
 
 def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """Convert values to float64, including nan and infinite ones. Values that are not real numbers are an error."""
+    """Convert values to float64, including nan and infinite values. Values that are not real numbers are an error."""
     array = as_array(values, name)
     check_plain(array, name)
     if array.dtype.kind == "c":
-        raise InvalidInputError(f"{name} must be real numbers, got complex ones", argument=name)
+        raise InvalidInputError(f"{name} must be real numbers, got complex numbers", argument=name)
     try:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
@@ -119,7 +119,7 @@ def as_vector(values: ArrayLike, name: str, n: int | None = None, interval: str 
 
 
 def is_dask(values: ArrayLike) -> bool:
-    """Whether these are a Dask array, data frame or series with values that are not computed yet."""
+    """Return whether the values are a Dask array, data frame or series, which is not computed yet."""
     graph = getattr(values, "__dask_graph__", None)
     if graph is None:
         return False
@@ -202,7 +202,7 @@ def check_function(function: Any, what: str, arguments: str, meaning: str = "") 
 
 
 def check_choice(value: object, name: str, choices: Iterable[str]) -> str:
-    """Return `value`, or raise an error that lists the choices."""
+    """Return `value`, or raise an error with the choices if it is not a choice."""
     options = list(choices)
     if not isinstance(value, str) or value not in options:
         raise InvalidInputError(argument=name, expected=f"one of {', '.join(map(repr, options))}", value=value)

@@ -18,13 +18,13 @@ from truerank.core.errors import InvalidInputError
 
 
 def content_digest(value: object) -> str:
-    """Return a digest (32 hexadecimal digits), which is equal for equal contents and practically only for these.
+    """Return a digest (32 hexadecimal digits) of a value: equal for equal contents, in practice different otherwise.
 
     The digest depends on dtype, shape and values of arrays; on class and attributes of objects, or on the result of
-    their method `digested()`; and on code, defaults, enclosed values and named global values of functions (code and
-    defaults in installed packages). The digest of a class includes its methods. Classes of installed packages, and
-    everything that truerank defines, are digested by name: store the version with any digest that you keep. Modules
-    count with their files and those of the modules that they use, and installed ones by name and `__version__`.
+    their method `digested()`; and on code, defaults, enclosed values and named global values of functions (in installed
+    packages only on code and defaults). The digest of a class includes its methods. Classes of installed packages, and
+    all functions and classes of truerank, are digested by name: store the version with any stored digest. Modules are
+    digested by their files and imported modules, installed modules by name and `__version__`.
 
     Raises
     ------
@@ -43,8 +43,8 @@ def content_digest(value: object) -> str:
         writer.dump(value)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"cannot tell whether these settings are the same in a later run ({error}). Use numbers, texts, arrays and "
-            "plain functions in them, or run without a checkpoint or state"
+            f"these settings cannot be compared with a later run ({error}). Use only numbers, texts, arrays and plain "
+            f"functions as settings, or run without a checkpoint or state"
         ) from error
     return writer.hash.hexdigest()
 
@@ -80,7 +80,7 @@ class _Writer(pickle.Pickler):
         return NotImplemented
 
     def _source_of(self, module: ModuleType) -> Any:
-        """Return the files of a module and the modules that it imports, or the version of an installed one."""
+        """Return the files of a module and of its imported modules, or the version of an installed module."""
         if _installed(SimpleNamespace(__module__=module.__name__)):
             return str(getattr(module, "__version__", ""))
         if id(module) in self._met or module.__name__ == "__main__":  # whose functions count by their code
@@ -139,7 +139,7 @@ def _imported(name: str) -> ModuleType | None:
 
 
 def _installed(value: object) -> bool:
-    """Whether a function or class is of truerank, the standard library or an installed package."""
+    """Return whether a function or class is from truerank, the standard library or an installed package."""
     top = value.__module__.partition(".")[0]
     if top in sys.stdlib_module_names - {"__main__"} or top == "truerank":
         return True

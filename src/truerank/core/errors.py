@@ -1,10 +1,10 @@
 """Exceptions and warnings that truerank raises on purpose.
 
-Every message states what was received, what is required and what to do. Errors derive from the built-in
-class that a caller would expect (`ValueError`, `OSError`), so code that does not know truerank still works.
+Every message states what was received, what is required, and how to solve the problem. Errors derive from the built-in
+class that a caller would expect (`ValueError`, `OSError`), so that code without truerank's classes can catch them.
 
-Errors have fields, and what to do is data (`Remedy`). `str(error)` is worded for Python; the command line has a
-`Wording` of its own.
+Errors have fields, and the solution is data (`Remedy`). `str(error)` uses the terms of Python; the command line has its
+own `Wording`.
 """
 
 import sys
@@ -15,12 +15,12 @@ from typing import Any
 
 
 class Wording:
-    """The words of a front end for the arguments of a remedy; here keyword arguments of Python."""
+    """The terms of a front end for the arguments of a remedy, here keyword arguments of Python."""
 
     verb, between = "pass", ", "
 
     def argument(self, name: str, value: Any) -> str | None:
-        """Return an argument as the user writes it; None if this front end does not have it."""
+        """Return an argument in the form that the user types, or None if this front end lacks the argument."""
         return f"{name}={_literal(value)}"
 
     def conversion(self, path: str, arguments: "dict[str, Any]") -> str | None:
@@ -43,14 +43,15 @@ def _literal(value: Any) -> str:
 
 
 class Remedy:
-    """What solves a problem: arguments to pass, or advice in words.
+    """A solution of a problem: arguments to pass, or advice in words.
 
     Parameters
     ----------
     purpose : str
-        What the arguments are for, or the advice if there are no arguments.
+        Purpose of the arguments, or the advice if there are no arguments.
     **arguments
-        The arguments of the call, which are also the options of the command. `...` is a value that the caller knows.
+        The arguments of the call, which are also the options of the command. `...` stands for a value that the user
+        fills in.
 
     >>> str(Remedy("for the topics that all runs have", topics="common")), str(Remedy(features=[...]))
     ('pass topics="common" for the topics that all runs have', 'pass features=[...]')
@@ -63,7 +64,7 @@ class Remedy:
         return self.worded(PYTHON) or ""
 
     def worded(self, wording: Wording) -> str | None:
-        """Return the remedy in words, without arguments that the front end lacks; None if it has none of them."""
+        """Return the remedy in words, without arguments that the front end lacks; None if no argument is left."""
         spelled = [wording.argument(name, value) for name, value in self.arguments.items()]
         written = wording.between.join(text for text in spelled if text is not None)
         if self.arguments and not written:
@@ -76,13 +77,13 @@ class Remedy:
         return Remedy(self.purpose, **known)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the remedy for JSON; a value that the caller knows is None."""
+        """Return the remedy for JSON; a value that the user fills in is None."""
         known = {name: None if value in (..., [...]) else value for name, value in self.arguments.items()}
         return {"text": self.purpose, "arguments": known}
 
 
 class Message(str):
-    """A text and its remedies, worded for Python; `worded` has the words of another front end.
+    """A text with remedies in the terms of Python; `worded` uses the terms of another front end.
 
     >>> message = Message("the line is long", Remedy(max_line=...), "split it")
     >>> message
@@ -99,12 +100,12 @@ class Message(str):
         return made
 
     def worded(self, wording: Wording) -> str:
-        """Return the text in the words of a front end, without the remedies that it does not have."""
+        """Return the text in the terms of a front end, without the remedies that it lacks."""
         return _joined(self.what, self.remedies, wording)
 
 
 def alternatives(remedies: Iterable[Remedy], wording: Wording = PYTHON) -> str:
-    """Return the remedies in the words of a front end, joined by "or"."""
+    """Return the remedies in the terms of a front end, joined by "or"."""
     return ", or ".join(text for one in remedies if (text := one.worded(wording)))
 
 
@@ -114,23 +115,23 @@ def _joined(what: str, remedies: Iterable[Remedy], wording: Wording) -> str:
 
 
 class TruerankError(Exception):
-    """Base of all errors that truerank raises on purpose; the command line prints them without a traceback.
+    """Base class of all errors that truerank raises on purpose; the command line prints them without a traceback.
 
     Parameters
     ----------
     what : str or TruerankError
-        What happened, with the value, and what was expected; without it the fields are put into words. Of another error
-        the message and the fields are taken.
+        What happened, with the value, and what was expected; by default, a sentence made of the fields. From another
+        error, the message and the fields are copied.
     argument : str
-        The argument that is wrong.
+        Name of the invalid argument.
     value, expected
-        Its value, and what it must be, as words that follow "must be".
+        Its value, and the requirement in words that follow "must be".
     remedies : sequence of Remedy or str
-        What solves the problem, the best first; a text is advice without arguments.
+        Solutions of the problem, the best first; a text is advice without arguments.
     code : str
-        A short stable name of the problem.
+        A short, stable name of the problem.
     where : str
-        What the message starts with: a file, or a place in it.
+        Prefix of the message: a file, or a place in it.
     """
 
     argument: str | None
@@ -162,20 +163,20 @@ class TruerankError(Exception):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What solves the problem."""
+        """The solutions of the problem."""
         return self.message.remedies
 
     def add(self, *remedies: Remedy | str) -> None:
-        """Add what solves the problem for a caller that has more arguments."""
+        """Add solutions for a caller that has more arguments."""
         self.message = Message(self.message.what, *self.remedies, *remedies)
         self.args = (str(self.message),)
 
     def worded(self, wording: Wording) -> str:
-        """Return the message in the words of a front end."""
+        """Return the message in the terms of a front end."""
         return self.message.worded(wording)
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields that are known, for JSON."""
+        """Return the known fields, for JSON."""
         known = {name: value for name in _FIELDS if (value := getattr(self, name, None)) is not None}
         remedies = [remedy.to_dict() for remedy in self.remedies]
         return known | {"remedies": remedies} if remedies else known
@@ -185,26 +186,26 @@ _FIELDS = ("code", "argument", "value", "expected", "path", "place", "line", "co
 
 
 class InvalidInputError(TruerankError, ValueError):
-    """An argument or an array is invalid."""
+    """An error for an invalid argument or array."""
 
 
 class WrongTypeError(TruerankError, TypeError):
-    """An argument has the wrong type (a sparse matrix instead of a dense one)."""
+    """An error for an argument of the wrong type (a sparse matrix instead of a dense one)."""
 
 
 class DataFileError(TruerankError, ValueError):
-    """A data file is malformed. The message starts with `file, line L, column C:` where these are known.
+    """An error for a malformed data file. The message starts with `file, line L, column C:` if known.
 
     Parameters
     ----------
     what : str or TruerankError
-        What is wrong and what was expected.
+        What is wrong, and what was expected.
     path : str
         Name of the file as the user gave it (`-` for standard input).
     line, column : int, optional
         1-based place in the file.
     **fields
-        Those of `TruerankError`.
+        The fields of `TruerankError`.
     """
 
     def __init__(
@@ -225,9 +226,9 @@ class DataFileError(TruerankError, ValueError):
 
 
 class ModelFileError(TruerankError, ValueError):
-    """A model file is damaged, of another kind, or of a newer version than this library reads.
+    """An error for a model file that is damaged, of another kind, or newer than this version of truerank.
 
-    The message starts with the `path` of the file and the `place` in it where these are known.
+    The message starts with the `path` of the file and the `place` in it, if known.
     """
 
     def __init__(self, what: str | TruerankError, path: str = "", place: str = "", **fields: Any) -> None:
@@ -236,29 +237,29 @@ class ModelFileError(TruerankError, ValueError):
 
 
 class EngineError(TruerankError, OSError):
-    """A search engine refused a request, did not answer in time, or gave an invalid answer."""
+    """An error for a search engine that rejected a request, did not answer in time, or gave an invalid answer."""
 
 
 class ClusterError(TruerankError):
-    """A cluster cannot continue: no worker is left or answers, or one cannot reach another."""
+    """An error for a cluster that cannot continue: no worker is left or answers, or a worker cannot reach another."""
 
 
 class MissingExtraError(TruerankError, ImportError):
-    """A library of a layer is not installed; the message has the command that installs the layer (`layers.py`)."""
+    """An error for a library that is not installed, with the command that installs its layer (`layers.py`)."""
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{library} is not installed, and {purpose} need it. Install it with: pip install 'truerank[{extra}]'"
+            f"{library} is not installed, but {purpose} require it. Install it with: pip install 'truerank[{extra}]'"
         )
         self.name, self.extra = library, extra
 
 
 class TruerankWarning(UserWarning):
-    """Information about an unexpected result (queries were joined, a solver stopped early)."""
+    """A warning about an unexpected result (queries were joined, a solver stopped early)."""
 
 
 def warn(message: str | Warning, category: type[Warning] = TruerankWarning) -> None:
-    """Warn with the location of the caller's code: the innermost line outside truerank."""
+    """Warn with the place of the caller's code: the innermost line outside truerank."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and (
         is_import(frame) or frame.f_globals.get("__name__", "").split(".")[0] == "truerank"

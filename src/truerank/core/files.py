@@ -1,4 +1,4 @@
-"""Write files so that a kill at any moment leaves either the whole old file or the whole new one.
+"""Write files so that a process killed at any moment leaves either the complete old file or the complete new file.
 
 Devices, FIFOs and open descriptors (`/dev/stdout`, the pipe of `>(…)`) cannot be replaced, and are written directly.
 """
@@ -31,12 +31,12 @@ _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _swept: set[Path] = set()
 _unfinished: set[str] = set()
 RENAMING = threading.Lock()
-"""Held while several files are replaced as one step."""
+"""A lock that is held while several files are replaced as one step."""
 _PATIENCE = 5.0  # seconds to wait for another process that replaces files in the same folder
 
 
 class _Step(NamedTuple):
-    """Files that are replaced together: what keeps them open, and pairs of a temporary file and its target."""
+    """Files that are replaced together: their open resources, and pairs of a temporary file and its target."""
 
     open: ExitStack
     written: list[tuple[str, Path]]
@@ -52,7 +52,7 @@ _step: ContextVar[_Step | None] = ContextVar("step", default=None)
 
 
 def encoding_of(head: bytes) -> str | None:
-    """Return the encoding that a byte order mark at the start of a file names; None for UTF-8 and without a mark.
+    """Return the encoding of the byte order mark at the start of a file; None for UTF-8 and without a mark.
 
     >>> encoding_of("text".encode("utf-16")), encoding_of("text".encode("utf-8-sig"))
     ('utf-16', None)
@@ -61,7 +61,7 @@ def encoding_of(head: bytes) -> str | None:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a small file: UTF-8, or what its byte order mark names (`encoding_of`).
+    """Return the text of a small file, in UTF-8 or in the encoding of its byte order mark (`encoding_of`).
 
     Raises
     ------
@@ -118,9 +118,9 @@ def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> I
 
 @contextmanager
 def one_step() -> Iterator[_Step]:
-    """Replace the files that `atomic_write` writes in this block together at its end, or none if the block fails.
+    """Replace the files that `atomic_write` writes in this block together at the end, or none if the block fails.
 
-    A block inside another one belongs to the outer one. Two processes do not mix the files that they replace in one
+    A block inside another block belongs to the outer block. Two processes never mix the files that they replace in one
     folder.
     """
     with ExitStack() as stack:
@@ -141,7 +141,7 @@ def one_step() -> Iterator[_Step]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Give an OSError of the block without the name of a file this name."""
+    """Add this file name to an OSError of the block that has none."""
     try:
         yield
     except OSError as error:
@@ -152,7 +152,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def _folders_locked(folders: set[Path]) -> Iterator[None]:
-    """Lock folders against other processes that replace files there, if the system can."""
+    """Lock folders against other processes that replace files there, if the system supports it."""
     with ExitStack() as stack:
         end = time.monotonic() + _PATIENCE
         for folder in sorted(folders):
@@ -169,16 +169,16 @@ def _folders_locked(folders: set[Path]) -> Iterator[None]:
 
 @contextmanager
 def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
-    """Create and lock an empty folder until the block ends. Files that killed runs left there are removed.
+    """Create and lock an empty folder until the block ends. Files that killed runs left in the folder are removed.
 
-    The block may rename the folder. On an exception the folder is removed. `known` is a regular expression of the names
-    of files that may be removed.
+    The block may rename the folder. On an exception the folder is removed. `known` is a regular expression for the
+    names of files that may be removed.
 
     Raises
     ------
     InvalidInputError
-        If another run writes into the folder, if it is a symbolic link or belongs to another user, or if it contains a
-        file of another name.
+        If another run writes into the folder, if the folder is a symbolic link or belongs to another user, or if it
+        contains a file with an unknown name.
     """
     folder = Path(path)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -211,7 +211,7 @@ def refuse_planted(path: str | os.PathLike[str]) -> None:
         return
     if stat.S_ISLNK(there.st_mode) or (hasattr(os, "geteuid") and there.st_uid != os.geteuid()):
         raise InvalidInputError(
-            f"{os.fspath(path)}: is a symbolic link, or belongs to another user; remove it, or choose another place"
+            f"{os.fspath(path)}: is a symbolic link, or belongs to another user. Remove it, or choose another place"
         )
 
 
@@ -219,15 +219,17 @@ def _empty(folder: Path, known: str) -> None:
     names = os.listdir(folder)
     strange = [name for name in names if not re.fullmatch(known, name)]
     if strange:
-        raise InvalidInputError(f"{folder}: contains {min(strange)!r}, which truerank did not write; move it elsewhere")
+        raise InvalidInputError(
+            f"{folder}: contains {min(strange)!r}, which truerank did not write. Move this file elsewhere"
+        )
     for name in names:
         os.unlink(folder / name)
 
 
 def identity(path: str | os.PathLike[str]) -> tuple[Any, ...] | None:
-    """Return what two paths of one regular file have in common, whether it exists or not; None for folders and devices.
+    """Return a key that all paths of one regular file share, whether it exists or not; None for folders and devices.
 
-    Names of new files that differ only by case or by the form of accents are one file on some systems, and here.
+    Names of new files that differ only by case or by the form of accents are one file, as on some systems.
     """
     try:
         there = os.stat(path)
@@ -246,19 +248,19 @@ def check_target(path: str | os.PathLike[str]) -> None:
     """Raise InvalidInputError if `path` cannot be written. A temporary file is created for the check."""
     name = os.fspath(path)
     if not name:
-        raise InvalidInputError("the name of the output is empty; name a file", code="no-name")
+        raise InvalidInputError("the name of the output is empty. Name a file", code="no-name")
     if "\0" in name:
-        raise InvalidInputError(f"{name!r}: a file's name cannot hold a NUL character", code="nul")
+        raise InvalidInputError(f"{name!r}: the name of a file cannot contain a NUL character", code="nul")
     try:
         number = _written_directly(name)
         if number is not None and number >= 0:
             os.fstat(number)
             return
         if os.path.isdir(name):
-            raise InvalidInputError(f"{name}: is a folder; name a file", code="folder")
+            raise InvalidInputError(f"{name}: is a folder. Name a file", code="folder")
         if os.path.exists(name) and not os.access(name, os.W_OK):
             raise InvalidInputError(
-                f"{name}: the file is not writable; change its permissions or name another", code="read-only"
+                f"{name}: the file is not writable. Change its permissions or name another file", code="read-only"
             )
         if number is not None:
             return
@@ -266,7 +268,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
         with suppress(FileNotFoundError):
             os.lstat(name)  # raises on a name that is too long
         if not folder.is_dir():
-            raise InvalidInputError(f"{name}: the folder {folder} does not exist; make it first", code="no-folder")
+            raise InvalidInputError(f"{name}: the folder {folder} does not exist. Create it first", code="no-folder")
         with _opened(name, "wb"):
             pass
     except OSError as error:
@@ -274,7 +276,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 
 def remove_unfinished() -> None:
-    """Remove the temporary files of this process, which is about to end."""
+    """Remove the temporary files of this process when it ends."""
     for temporary in list(_unfinished):
         with suppress(OSError):
             os.unlink(temporary)
@@ -282,7 +284,7 @@ def remove_unfinished() -> None:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], str, Path]]:
-    """Yield a stream, its temporary file ("" if `path` itself is written) and the file that this becomes."""
+    """Yield a stream, its temporary file ("" if `path` itself is written), and the target file."""
     name, temporary, target = os.fspath(path), "", Path(path).resolve()
     try:
         number = _written_directly(name)
@@ -295,7 +297,7 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], 
             yield stream, temporary, target
     except OSError as error:
         if isinstance(error, BrokenPipeError) and not temporary:
-            raise InvalidInputError(f"{name}: the reader closed it before everything was written") from error
+            raise InvalidInputError(f"{name}: the reader closed the output before all data were written") from error
         raise
     finally:
         if temporary:
@@ -305,14 +307,14 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], 
 
 
 class _NamedFile(io.FileIO):
-    """An open file whose errors of writing have the name of the output."""
+    """An open file whose write errors have the name of the output."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         super().__init__(descriptor, "wb")
         self._output = name
 
     def write(self, data: Any) -> int:
-        """Write; OSError has the name of the output."""
+        """Write data; an OSError has the name of the output."""
         with naming(self._output):
             return super().write(data)
 
@@ -344,7 +346,7 @@ def _make_temporary(target: Path) -> tuple[int, str]:
             _unfinished.discard(temporary)
             raise
         os.close(descriptor)
-    raise FileExistsError(errno.EEXIST, "no free name for a temporary file", str(target))
+    raise FileExistsError(errno.EEXIST, "no name for a temporary file is free", str(target))
 
 
 def _sweep(folder: Path) -> None:
@@ -375,7 +377,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _written_directly(name: str) -> int | None:
-    """Return the descriptor that a path names (`/dev/fd/63`), -1 for a device or a FIFO, None for what is replaced."""
+    """Return the descriptor of a path (`/dev/fd/63`), -1 for a device or a FIFO, or None for a file to replace."""
     path = name
     for _ in range(8):
         found = _DESCRIPTOR.fullmatch(path)
@@ -389,7 +391,7 @@ def _written_directly(name: str) -> int | None:
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Delay interrupts until the end of the block. A process that is ending also waits for the block."""
+    """Delay interrupts until the end of the block. A process that is ending also waits for the end of the block."""
     with RENAMING:
         if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
             yield

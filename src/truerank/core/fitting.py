@@ -18,7 +18,7 @@ def whole_fit(estimator: T) -> Iterator[T]:
     """Return a copy of an estimator for a fit; the estimator receives its state if the block ends without an error.
 
     An error or an interrupt leaves the estimator unchanged. The copy shares the values of the attributes: copy a fitted
-    array before you change it in place.
+    array before changing it in place.
 
     Examples
     --------

@@ -12,7 +12,7 @@ INPUTS = {
     "float32": "float32 numbers", "float64": "float64 numbers", "decimal": "decimal texts",
     "close": "float64 numbers too close for float32",
 }  # fmt: skip
-"""Kinds of numbers that columns hold: which float64 numbers round to a float32 number."""
+"""Kinds of numbers in columns: the float64 numbers that round to a float32 number."""
 _SAMPLE, _LONG = 4096, 256  # rows, and numbers without a short text
 _SORTED = 65_536  # numbers, or 1,024 rows of them
 _MERGED = 0.01  # share of a column's different values; rounding merges fewer of values that fill a range
@@ -20,11 +20,11 @@ _BLOCK_VALUES = 16_384  # that stay in a processor's cache
 
 
 def float32_threshold(border: np.ndarray, inputs: str) -> np.ndarray:
-    """Return float32 t such that `float32(x) ≤ t` equals `x ≤ border` for all x of the kind `inputs`.
+    """Return a float32 number t such that `float32(x) ≤ t` equals `x ≤ border` for all x of the kind `inputs`.
 
-    In "decimal" rows a float32 number comes from the float64 number of its shortest decimal text (0.3 for 0.3f), as in
-    a log or a LETOR file. In "float32" rows it comes from the same number. In "float64" rows it can be any float64
-    number that rounds to it, so numbers just above a border are treated like the border.
+    In "decimal" rows, x is the shortest decimal text of a float32 number (0.3 for 0.3f), as in a log or a LETOR file.
+    In "float32" rows, x is a float32 number. In "float64" rows, x is any float64 number, so that numbers just above a
+    border are treated like the border.
     """
     border = np.asarray(border, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -39,7 +39,7 @@ def float32_threshold(border: np.ndarray, inputs: str) -> np.ndarray:
 
 
 def finite_threshold(border: np.ndarray, inputs: str, below: bool = False) -> np.ndarray:
-    """Return a finite `float32_threshold`; with `below` the threshold for programs that ask `float32(x) < t`."""
+    """Return a finite `float32_threshold`; with `below`, the threshold for programs that test `float32(x) < t`."""
     threshold = float32_threshold(border, inputs)
     if below:
         with np.errstate(over="ignore"):
@@ -67,9 +67,9 @@ def largest_rounding_to(threshold: np.ndarray) -> np.ndarray:
 
 
 def inputs_of(X: Matrix) -> str:
-    """Return the kind of numbers in a matrix, a key of `INPUTS`, judged by a sample of rows.
+    """Return the kind of numbers in a matrix, a key of `INPUTS`, determined from a sample of rows.
 
-    "decimal" is a matrix in which all numbers have short texts. "close" is a matrix of float64 numbers with a column in
+    "decimal" is a matrix whose numbers all have short texts. "close" is a matrix of float64 numbers with a column in
     which rounding to float32 makes different numbers equal: whole numbers above 2^24, times in seconds with fractions,
     small differences of large numbers.
 
@@ -124,7 +124,7 @@ def holds_missing(X: Any) -> bool:
 
 
 def are_float32(values: np.ndarray) -> bool:
-    """Return whether all numbers are float32 numbers, nan or infinity."""
+    """Return whether all numbers are float32 numbers, nan or infinite."""
     if values.dtype == np.float32:
         return True
     step = max(1, _BLOCK_VALUES // max(1, values.size // max(1, len(values))))
@@ -138,7 +138,7 @@ def are_float32(values: np.ndarray) -> bool:
 
 
 def _are_decimals(values: np.ndarray) -> bool:
-    """Whether all numbers have the shortest decimal text of a float32 number."""
+    """Return whether every number has the shortest decimal text of a float32 number."""
     values = values[np.isfinite(values) & (values != 0)]
     # Six digits always are one: whole multiples of a power of ten that float64 holds.
     digits = 5.0 - np.floor(np.log10(np.abs(values)))

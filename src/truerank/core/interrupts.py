@@ -1,6 +1,6 @@
-"""Make sure that Ctrl-C is neither lost nor turned into another exception.
+"""Ensure that Ctrl-C is neither lost nor turned into another exception.
 
-Python raises KeyboardInterrupt between two bytecodes. A call of compiled code runs bytecodes that cannot pass on
+Python raises KeyboardInterrupt between two bytecodes. A call of compiled code runs bytecodes that cannot raise
 exceptions: the interrupt becomes a SystemError, or is printed and lost.
 """
 
@@ -16,11 +16,11 @@ REMIND_AFTER = 0.3  # seconds after which a block that has not ended is interrup
 
 
 class Interruptible:
-    """A block that an interrupt ends with the exception of its handler, also inside compiled code.
+    """A block that an interrupt ends with the exception of the interrupt handler, also inside compiled code.
 
-    An exception of another kind that follows an interrupt (a SystemError of compiled code) is replaced by the
-    interrupt. If a block loses the interrupt, it is raised again after a moment, or at the end of the block. Outside
-    the main thread, and if interrupts are ignored, nothing is done. Blocks may be nested.
+    If another exception follows an interrupt (a SystemError of compiled code), the interrupt replaces it. If a block
+    loses the interrupt, it is raised again after a moment, or at the end of the block. Outside the main thread, and if
+    interrupts are ignored, the block has no effect. Blocks may be nested.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Interruptible:
 
 
 def _is_within(frame: FrameType | None) -> bool:
-    """Return whether the interrupted code is at the start or end of a block, or was called there."""
+    """Return whether the interrupted code is at the start or end of a block, or was called from there."""
     while frame is not None:
         if frame.f_code in (Interruptible.__enter__.__code__, Interruptible.__exit__.__code__):
             return True

@@ -1,4 +1,4 @@
-"""Files of JSON values, one per line, with which a killed run resumes."""
+"""Files of JSON values, one on each line, from which a killed run resumes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from truerank.core.locks import locked
 
 
 class JsonLines:
-    """The lines of a file that an earlier run left, and lines that are appended; no other run can open it meanwhile.
+    """The lines of a file from an earlier run, and appended lines; no other run can open the file at the same time.
 
-    A line is appended by one write and flushed to disk. Text after the last line end (the machine died during a write)
-    counts as not written, and is removed when the next line is appended.
+    A line is appended by one write and flushed to disk. Text after the last line end (from a crash during a write) is
+    ignored, and removed when the next line is appended.
 
     Parameters
     ----------
     path : path or None
-        With None nothing is stored, and the attribute `path` is "".
+        With None, nothing is stored, and the attribute `path` is "".
     expected : str
-        Message of the error for a line that is no JSON.
+        Error message for a line that is not JSON.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class JsonLines:
     Raises
     ------
     DataFileError
-        For a line that is no JSON, with its number, and for text without a line end.
+        For a line that is not JSON, with its number, and for text without a line end.
     InvalidInputError
         If another run has the file open; the message names its process.
     """
@@ -54,10 +54,10 @@ class JsonLines:
             raise
 
     def entries_for(self, question: str, keys: set[str], kind: str, others: str) -> list[dict[str, Any]]:
-        """Return the entries that an earlier run of the same question left; a new file begins with the question.
+        """Return the entries of an earlier run of the same question; a new file begins with the question.
 
-        An entry is a dict with these keys. `kind` names the entries in codes of errors, and `others` says what a file
-        of another question holds.
+        An entry is a dict with these keys. `kind` names the entries in error codes, and `others` describes a file of
+        another question.
         """
         if not self.held:
             self.append({"question": question})
@@ -93,7 +93,7 @@ class JsonLines:
                 raise DataFileError(expected, self.path, number, code="other-lines") from error
 
     def append(self, value: object) -> None:
-        """Add a line. If this fails, the file is restored."""
+        """Append a line. If writing fails, the file is restored."""
         if not self.path:
             return
         if self._torn:

@@ -1,12 +1,12 @@
-"""Compile loops with numba, always with the same options.
+"""Compile loops with numba, with equal options for all kernels.
 
 Modules with kernels import this file and therefore numba. `data`, `measures` and `significance` import it only inside
 functions, because the import of numba takes longer than most evaluations.
 
 Arguments of a kernel are C-contiguous arrays and scalars. Each new dtype, layout or read-only flag requires another
-compilation, so callers normalise them. A literal number in a call between kernels does too: write `np.int64(0)` there.
-Copies between slices and `sum` compile three times as long as a loop. `NUMBA_DISABLE_JIT=1` runs every kernel as plain
-Python.
+compilation, so callers convert arrays to one form. A literal number in a call between kernels also requires one: write
+`np.int64(0)` instead. Copies between slices and `sum` compile three times as long as a loop. `NUMBA_DISABLE_JIT=1` runs
+every kernel as plain Python.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def kernel_array(array: np.ndarray) -> np.ndarray:
-    """Return the array, or a copy if it is read-only or not C-contiguous, for which numba would compile again."""
+    """Return the array, copied if it is read-only or not C-contiguous, for which numba would compile again."""
     return array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
 
 
 class _FirstCompilation(event.Listener):
-    """Print one line, if progress is shown, when this process first compiles a kernel that is in no cache."""
+    """Print one line, if progress is shown, when this process first compiles a kernel that is not cached."""
 
     said = False
 

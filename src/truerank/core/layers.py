@@ -2,7 +2,7 @@
 
 `pip install truerank` installs the base, and each extra of `pyproject.toml` adds the libraries of a layer. Modules
 import these libraries by plain `import` statements. `Layers` is the last finder in `sys.meta_path`: Python asks it for
-a library that is not installed, and it raises MissingExtraError if the import statement is in truerank.
+libraries that are not installed, and it raises MissingExtraError if the import statement is in truerank.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LIBRARIES = {
 
 
 class Layers:
-    """The last finder of modules, which finds none."""
+    """The last finder of modules, which never finds a module."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
@@ -70,7 +70,7 @@ class Layers:
 
 
 def is_large(size: float, limit: int, limit_if_loaded: int) -> bool:
-    """Return whether work of `size` is worth the import of compiled code; False where numba is not installed.
+    """Return whether work of `size` justifies the import of compiled code; False if numba is not installed.
 
     The limit is lower if this process has imported numba already.
     """

@@ -16,7 +16,7 @@ from typing import Any
 from truerank.core.errors import InvalidInputError
 
 OPEN_FILES_MOVE = os.name != "nt"
-"""Whether an open file can be renamed and removed."""
+"""Whether the system can rename and remove an open file."""
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would write CR LF for LF
 _FAR = 1 << 40  # Windows locks bytes, which nobody else can read then: one beyond the end
 
@@ -26,11 +26,11 @@ _BRIEFLY = 0.1  # seconds in which a process writes its number into a lock file 
 
 
 class DescriptorLock:
-    """The system's exclusive lock of an open file, by `fcntl` or `msvcrt`; it ends when the descriptor is closed."""
+    """An exclusive lock of the system on an open file, by `fcntl` or `msvcrt`, until the descriptor is closed."""
 
     @staticmethod
     def take(descriptor: int, *, wait: bool = False) -> None:
-        """Lock a file; BlockingIOError if another process has locked it, OSError on a file system without locks."""
+        """Lock a file, or raise: BlockingIOError if another process has locked it, OSError if the system has none."""
         try:
             import fcntl
         except ImportError:
@@ -56,9 +56,9 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Lock a file or a folder against other processes, and other fits of this process, until the block ends.
 
     The lock is on a small file that contains the number of the process: `.lock` in an existing folder, else
-    `.NAME.lock` in the folder of `path`, which need not exist. The system releases the lock when the process ends,
-    even if it is killed; a lock file that is left has no effect. A file of this name with other content belongs to
-    another program: it is locked, but neither changed nor removed. A process that is forked inside the block does not
+    `.NAME.lock` in the folder of `path`, which need not exist. The system releases the lock when the process ends, even
+    if it is killed; a remaining lock file has no effect. A file of this name with other content belongs to another
+    program. Such a file is locked, but neither changed nor removed. A process that is forked inside the block does not
     prolong the lock. Devices, FIFOs and open descriptors (`/dev/stdout`) are not locked, and on file systems without
     locks nothing is locked. A symbolic link is followed; the lock file must not be one.
 
@@ -93,7 +93,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _lock(name: Path, what: str) -> tuple[int, bool]:
-    """Lock a file; returns its descriptor, and whether it was created. It contains the number of this process."""
+    """Lock a file with the number of this process; return its descriptor, and whether it was created."""
     flags = os.O_RDWR | BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     young = time.monotonic() + _BRIEFLY
     while True:
@@ -126,7 +126,7 @@ def _lock(name: Path, what: str) -> tuple[int, bool]:
             this = " (this one)" if owner == str(os.getpid()) else ""
             _release(descriptor)
             raise InvalidInputError(
-                f"{what}: {number}{this} is writing here; wait until it has ended, or name another place",
+                f"{what}: {number}{this} is writing here. Wait until it has ended, or name another place",
                 code="locked",
             ) from None
         except FileNotFoundError:
@@ -142,7 +142,7 @@ def _mark() -> bytes:
 
 
 def _sign(descriptor: int) -> None:
-    """Write the number of this process; a full disk leaves the file without it."""
+    """Write the number of this process; if the disk is full, the file remains without it."""
     with suppress(OSError):
         os.lseek(descriptor, 0, os.SEEK_SET)
         os.write(descriptor, _mark())

@@ -1,4 +1,4 @@
-"""The names that papers and other programs use for what truerank has under another name."""
+"""Names of methods in papers and other programs, by the name of the method in truerank."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Method(NamedTuple):
-    """A class of truerank, its registered name, and the setting that makes it the method, or ""."""
+    """A class of truerank, its registered name, and the setting that selects the method, or ""."""
 
     cls: str
     name: str
@@ -51,7 +51,7 @@ METHODS = {re.sub(r"\W|_", "", name): method for method, names in _NAMES.items()
 
 
 def called_here(name: str) -> Method | None:
-    """Return the method that a name stands for, or None.
+    """Return the method of a name, or None.
 
     >>> print(called_here("Fuzzy_Trees"))
     ObliviousBoosting(leaves='fuzzy')

@@ -30,7 +30,7 @@ def look_up(table: Mapping[str, str], name: str, kind: str) -> type:
 
 
 def unknown(table: Mapping[str, object], name: str, kind: str) -> str:
-    """Return the message for a name that is not in `table`: what it is called here, or else the nearest name.
+    """Return the message for a name that is not in `table`, with truerank's name for it, or else the nearest name.
 
     >>> unknown({"beta": ""}, "bennett", "calibrator")
     "unknown calibrator 'bennett'; it is AsymmetricLaplaceCalibrator()"
@@ -56,9 +56,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
-    """Parse `NAME` or `NAME(key=value, …)` to a dataclass of `known` with these fields: numbers, or words.
+    """Parse `NAME` or `NAME(key=value, …)` to a dataclass of `known` whose fields are numbers or words.
 
-    An unknown name or field, and a value of another type, raise InvalidInputError.
+    Raises InvalidInputError for an unknown name or field, and for a value of another type.
     """
     from dataclasses import fields  # a tenth of the time that commands need to start
 

@@ -1,4 +1,4 @@
-"""Parameters of a class, each written once."""
+"""Parameters of a class, each defined once."""
 
 from dataclasses import dataclass, field
 from typing import TypeVar, dataclass_transform

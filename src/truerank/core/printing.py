@@ -16,7 +16,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u206
 
 
 def shown(text: str) -> str:
-    r"""Make a foreign text safe for a terminal: escape control characters, and mask user and password in URLs.
+    r"""Escape control characters in a text from outside for a terminal, and mask user and password in URLs.
 
     >>> print(shown("\x1b[2J http://me:secret@host/"))
     \x1b[2J http://***@host/
@@ -25,7 +25,7 @@ def shown(text: str) -> str:
 
 
 def printable(name: str) -> str:
-    r"""Escape what cannot be printed in a line of UTF-8: bytes of file names that are not UTF-8, control characters.
+    r"""Escape characters that a line of UTF-8 cannot print: bytes of file names that are not UTF-8, control characters.
 
     >>> print(printable("caf\udce9\n"))
     caf\udce9\n
@@ -70,7 +70,7 @@ _late: list[str] = []  # notes that follow the result
 
 @contextmanager
 def fitted_to(width: int | None) -> Iterator[None]:
-    """Fit the tables and notes of the block to a number of columns; None leaves them as they are."""
+    """Fit the tables and notes of the block to a number of columns, or leave them unchanged for None."""
     global _width
     before, _width = _width, width
     try:
@@ -82,7 +82,7 @@ def fitted_to(width: int | None) -> Iterator[None]:
 
 
 def wrapped(text: str) -> str:
-    r"""Break lines that are wider than the output; a command continues after a backslash, so that it can be pasted.
+    r"""Break lines that are wider than the output; a command is continued after a backslash, so that it can be pasted.
 
     >>> with fitted_to(24):
     ...     print(wrapped("next: truerank report old.run new.run latent.run"))
@@ -108,9 +108,9 @@ def _broken(line: str) -> str:
 
 
 def note(message: str, late: bool = False) -> None:
-    """Write a message to stderr, above the progress bars; it is dropped if nobody reads stderr.
+    """Write a message to stderr, above the progress bars; drop the message if stderr is closed.
 
-    A late one follows the result where a person reads both: at the end of `fitted_to` with a width.
+    With `late`, the message follows the result if a person reads both: at the end of `fitted_to` with a width.
     """
     if late and _width is not None:
         _late.append(message)
@@ -130,10 +130,10 @@ _NARROWEST = 8  # columns of a text that is broken
 
 
 def table(rows: list[list[Any]], header: list[str], spare: Sequence[str] = ()) -> str:
-    """Format a text table: numbers are aligned to the right, floats have four digits, None and nan are empty.
+    """Format a text table with right-aligned numbers and floats with four digits; None and nan are empty.
 
-    A table that is wider than the output loses the columns named in `spare`, from the first on, and names them below;
-    if that is not enough, long texts continue on the next line.
+    If the table is wider than the output, the columns named in `spare` are dropped, from the first on, and listed
+    below. If that is not enough, long texts continue on the next line.
     """
     cells = [[_cell(cell) for cell in row] for row in rows]
     kept = list(range(len(header)))
@@ -170,7 +170,7 @@ def table(rows: list[list[Any]], header: list[str], spare: Sequence[str] = ()) -
 
 
 def _parts(text: str, width: int) -> list[str]:
-    """Break a cell after a comma, else at a blank, else after a sign of names, else anywhere."""
+    """Break a cell after a comma, else at a blank, else after a punctuation mark of names, else anywhere."""
     parts, rest = [], text
     while len(rest) > width:
         found = (list(re.finditer(sign, rest[: width + 1])) for sign in (", ", " ", "[/._-]"))
@@ -190,7 +190,7 @@ _LATEX = str.maketrans({
 
 
 def latex_escaped(text: str) -> str:
-    """Return a text for LaTeX. Letters that its fonts lack, such as Chinese ones, stay: LuaLaTeX typesets them."""
+    """Escape a text for LaTeX. Letters that LaTeX's fonts lack, such as Chinese letters, are unchanged for LuaLaTeX."""
     found = re.sub(r"\s+", " ", unicodedata.normalize("NFC", text)).translate(_LATEX)
     found = re.sub(r"[α-ξπ-ωΓΔΘΛΞΠΣΦΨΩ]", _greek, found)
     found = re.sub(r"([-'`?!])(?=[-'`])", r"\1{}", found)  # these pairs would become one sign
@@ -205,7 +205,7 @@ def _greek(mark: re.Match[str]) -> str:
 def styled_table(
     rows: list[list[Any]], header: list[str], style: str = "text", caption: str = "", spare: Sequence[str] = ()
 ) -> str:
-    """Format as `table` does, as text, Markdown, a LaTeX tabular (a table if there is a caption) or an HTML table."""
+    """Format as `table` does, as text, Markdown, a LaTeX tabular (a table with a caption) or an HTML table."""
     if style == "text":
         return table(rows, header, spare) + (f"\n\n{caption}" if caption else "")
     cells = [[_cell(cell) for cell in row] for row in rows]
@@ -257,7 +257,7 @@ PROGRESS_AFTER = 2.0  # seconds after which a progress bar appears
 def progress(iterable: Any, description: str, total: int | None = None, **settings: Any) -> Any:
     """Show a progress bar on stderr after two seconds if stderr is a terminal.
 
-    Returns the iterable or, without one, the bar (None if stderr is no terminal).
+    Return the iterable or, without one, the bar (None if stderr is not a terminal).
     """
     if sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
         return iterable

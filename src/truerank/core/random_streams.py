@@ -1,7 +1,7 @@
-"""Random numbers: one seed, and any number of independent streams by name.
+"""Random numbers from one seed, in any number of independent streams by name.
 
-Streams with different keys do not depend on the order in which they are made. Results therefore do not change with the
-number of threads, or if another part of the program draws one number more.
+Streams with different keys do not depend on the order of their creation. Results therefore do not change with the
+number of threads, or if another part of the program draws one more number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The base of results: one sentence, remarks, and the same figures as text, JSON, a frame, Markdown, LaTeX and HTML."""
+"""Base class of results: a sentence, remarks, and the same figures as text, JSON, a frame, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = 1  # version of the JSON of all results
 def headed(kind: str, figures: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON of a result: `schema` ("comparison/1"), `version` of truerank, and the figures.
 
-    Figures that are the JSON of a result themselves keep its `schema`.
+    Figures that are the JSON of another result keep its `schema`.
     """
     from truerank import __version__
 
@@ -25,17 +25,17 @@ def headed(kind: str, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Result:
-    """A result.
+    """A result of a command or function.
 
-    A subclass implements `_table(style)` and `_figures()`, and sets `KIND`. `experiment` is the `Experiment` that it is
-    about, with `remarks` and `facts()` (entries of the JSON); None for results without one.
+    A subclass implements `_table(style)` and `_figures()`, and sets `KIND`. `experiment` is the `Experiment` of the
+    result, with `remarks` and `facts()` (entries of the JSON); None for results without one.
 
     Attributes
     ----------
     summary : str
         The answer in one sentence, printed first.
     remarks : list of Remark
-        What forbids a verdict or changes figures, each kind once.
+        Remarks that prevent a verdict or change figures, each kind once.
     """
 
     KIND: ClassVar[str] = ""
@@ -58,7 +58,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return the figures for JSON, as the command prints them.
 
-        The entries `schema` ("comparison/1") and `version` (of truerank) say how to read the others.
+        The entries `schema` ("comparison/1") and `version` (of truerank) define the format.
         """
         facts = {} if self.experiment is None else self.experiment.facts()
         remarks = {"remarks": [one.to_dict() for one in self.remarks]}
@@ -78,14 +78,14 @@ class Result:
         Raises
         ------
         InvalidInputError
-            If results of this kind have none.
+            If results of this kind have no data frame.
         """
         raise InvalidInputError(
             f"a result of the kind {self.KIND!r} has no data frame", remedies=["call to_dict()"], code="no-frame"
         )
 
     def plot(self) -> Chart:
-        """Return the figures as a chart, which notebooks show and `save` writes as SVG, PNG, PDF or HTML.
+        """Return the figures as a chart, which notebooks display and `save` writes as SVG, PNG, PDF or HTML.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class Result:
 
 
 def data_frame(rows: Any, index: Any = None, name: str | None = None) -> Any:
-    """Return a pandas data frame of rows or columns, with an index of this name."""
+    """Return a pandas data frame of rows or columns, with an index of the given name."""
     import pandas
 
     return pandas.DataFrame(rows, index=None if index is None else pandas.Index(index, name=name))

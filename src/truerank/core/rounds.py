@@ -1,8 +1,8 @@
 """Rounds of a running fit, for callbacks and progress lines.
 
-A learning loop calls `tell` after each round, and `fitting` further out registers the callbacks, so that solvers need
-no argument for them. An inner fit (of a pipeline or a calibrated ranker) also reaches the callbacks of the outer one,
-unless it is `unheard`.
+A learning loop calls `tell` after each round, and an outer `fitting` registers the callbacks, so that solvers require
+no argument for callbacks. An inner fit (of a pipeline or a calibrated ranker) also calls the callbacks of the outer
+fit, unless it is `unheard`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ _LONGEST = 60.0
 
 
 class _Local(threading.local):
-    """The running fits of a thread, the outermost first, how many there are with those that `unheard` hides, and what
-    the hidden ones are for.
-    """
+    """The running fits of a thread, the outermost first, and the number and stage of the hidden fits (`unheard`)."""
 
     def __init__(self) -> None:
         self.fits: list[Fit] = []
@@ -46,16 +44,16 @@ class Round:
     Attributes
     ----------
     ranker : str
-        Class of the ranker.
+        Class name of the ranker.
     round, of : int
-        Number of the tree, weak ranker, pass or step, from 1, and the largest possible number or None.
+        Number of the tree, weak ranker, pass or step, from 1, and the largest possible number, or None.
     measures : dict of dict
-        By validation set and measure: the value after this round, ties averaged. Of several sets, only the one that
-        decides is included; the others are in `evals_result_` after the fit.
+        By validation set and measure: the value after this round, ties averaged. Of several sets, only the deciding set
+        is included; after the fit, `evals_result_` contains all sets.
     values : dict of float
         Other values of the solver by name, such as "objective" and "gap".
     arrays : dict of arrays
-        With unbiased-lambdarank the current "click_propensities" and "skip_propensities".
+        With unbiased-lambdarank, the current "click_propensities" and "skip_propensities".
     """
 
     ranker: str
@@ -78,7 +76,7 @@ Callback = Callable[[Round], Any]
 
 @dataclass(eq=False)
 class Fit:
-    """A running fit."""
+    """The state of a running fit."""
 
     name: str
     callbacks: Sequence[Callback] = ()
@@ -118,7 +116,7 @@ def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
 
 @contextmanager
 def unheard(stage: str) -> Iterator[None]:
-    """Hide the rounds of the block from the callbacks of outer fits: they belong to a trial, which `stage` names."""
+    """Hide the rounds of the block, which belong to the trial `stage`, from the callbacks of outer fits."""
     outside, _local.fits = _local.fits, []
     before, _local.stage = _local.stage, stage
     try:
@@ -128,7 +126,7 @@ def unheard(stage: str) -> Iterator[None]:
 
 
 def tell(round: int, of: int | None = None, validation: float | None = None, **values: float) -> bool:
-    """Call the callbacks with a round. Return True if one of them returns True, which stops the fit.
+    """Call the callbacks with a round. Return True if a callback returns True, which stops the fit.
 
     An exception of a callback ends the fit and leaves the ranker unchanged.
 
@@ -164,7 +162,7 @@ def show_arrays(arrays: Callable[[], dict[str, Any]]) -> None:
 
 
 class Lines:
-    """A callback that prints every `period`-th round, and the last one, also if the fit stopped early."""
+    """A callback that prints every `period`-th round, and the last round, also after early stopping."""
 
     def __init__(self, period: int) -> None:
         self.period, self.pending = period, ""
@@ -175,7 +173,7 @@ class Lines:
             self.finish()
 
     def finish(self) -> None:
-        """Print the latest round, unless it was printed."""
+        """Print the latest round unless it is printed already."""
         if self.pending:
             note(self.pending)
         self.pending = ""
@@ -192,14 +190,14 @@ def shown_progress(write: Callable[[str], None] = note) -> Iterator[None]:
 
 
 def show_line(line: str) -> bool:
-    """Print a line where progress is shown; returns whether it is."""
+    """Print a line if progress is shown; return whether it is."""
     for write in _shown[-1:]:
         write(line)
     return bool(_shown)
 
 
 def _show() -> None:
-    """Show the progress of the running fits until there are none."""
+    """Show the progress of the running fits until no fit is running."""
     due: dict[int, float] = {}
     shown: Fit | None = None
     bar: Any = None

@@ -1,6 +1,8 @@
-"""Schemas of what model files hold. One text a field gives its check, its line on the page of the format, and its test.
+"""Schemas of the content of model files. One text for each field defines its check, its line on the page of the format,
+and its test.
 
-A class lists its own fields in `model_attributes`, {"name_ other_": text}; those of base classes are added. A text is
+A class lists its own fields in `model_attributes`, {"name_ other_": text}; the fields of base classes are added. A text
+is
 
     int, float, bool, str, any        a value; floats are finite
     'a' | 'b'                         one of these texts
@@ -37,7 +39,7 @@ _KINDS: dict[str, type] = {"int": numbers.Integral, "float": numbers.Real, "bool
 
 
 def fields_of(cls: type) -> dict[str, str]:
-    """Return the fields that a model file holds of a class, and their texts, those of its base classes first."""
+    """Return the fields of a class in a model file, and their texts; the fields of base classes come first."""
     fields: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         own = vars(base).get("model_attributes", {})
@@ -46,7 +48,7 @@ def fields_of(cls: type) -> dict[str, str]:
 
 
 def spelled(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return fields with one name a key; a key may have several names, "C_ gap_", which share a text."""
+    """Return fields with one name in each key; a key may have several names, "C_ gap_", which share a text."""
     return {name: text for names, text in fields.items() for name in names.split()}
 
 
@@ -58,7 +60,7 @@ def check_model(model: Any, fields: Mapping[str, str] | None = None) -> None:
 
 
 def check_fields(owner: Any, fields: Mapping[str, str], **sizes: int) -> dict[str, int]:
-    """Raise `ModelFileError`, which names the field, if one does not fit its text; return the sizes found."""
+    """Raise `ModelFileError` with the name of a field that does not fit its text; return the sizes of the fields."""
     if isinstance(p := getattr(owner, "n_features_in_", None), int):
         sizes.setdefault("p", p)
     for name, text in spelled(fields).items():
@@ -79,7 +81,7 @@ def check_fields(owner: Any, fields: Mapping[str, str], **sizes: int) -> dict[st
 
 
 def _misfit(owner: Any, value: Any, text: str, sizes: dict[str, int]) -> tuple[str, str] | None:
-    """Return a code and what was found instead, or None if the value fits."""
+    """Return a code and a description of the value, or None if the value fits."""
     many = re.fullmatch(r"(list\[(.*?)\]|dict) of (.*)", text)
     if many is not None:
         parts = list(value.values()) if isinstance(value, dict) else value
@@ -95,7 +97,7 @@ def _misfit(owner: Any, value: Any, text: str, sizes: dict[str, int]) -> tuple[s
         return None if isinstance(value, str) and value == text.strip("'") else ("choice", f"{value!r:.60}")
     form = _TEXT.fullmatch(text)
     if form is None:
-        raise ValueError(f"{text!r} is no text of a field")
+        raise ValueError(f"{text!r} is not a text of a field")
     if form["shape"] is None:
         kind, plain = form["kind"], form["kind"] in ("int", "float")
         known = _KINDS.get(kind)
@@ -129,7 +131,7 @@ def _misfit(owner: Any, value: Any, text: str, sizes: dict[str, int]) -> tuple[s
 
 
 def _size(owner: Any, text: str, found: int, sizes: dict[str, int]) -> int:
-    """Return the size that a text states; a letter that is new has the size that was found."""
+    """Return the size that a text states; a letter that occurs first is set to the size of the array."""
     name, sign, more = re.fullmatch(r"(\w+)([+-]?)(\d*)", text).groups()  # type: ignore[union-attr]
     if name.isdigit():
         return int(name)

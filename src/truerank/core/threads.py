@@ -59,8 +59,8 @@ def query_blocks(offsets: np.ndarray, block: int = 65_536) -> list[tuple[int, in
 def run_blocks(work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], n_jobs: int | None = None) -> list[T]:
     """Call `work(*block)` for every block and return the results in block order.
 
-    `work` should spend its time in kernels or NumPy calls that release the GIL. With one thread (or one block) no pool
-    is made.
+    `work` should spend its time in kernels or NumPy calls that release the GIL. With one thread or one block, no pool
+    is created.
     """
     n_threads = min(resolve_n_jobs(n_jobs), len(blocks))
     if n_threads <= 1:
@@ -73,7 +73,7 @@ _blas: dict[tuple[int, int], Any] = {}  # the libraries found last, by process a
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Run BLAS and LAPACK on one thread within the block: the bits of their results depend on the number of threads.
+    """Run BLAS and LAPACK on one thread within the block, because the bits of results depend on the number of threads.
 
     >>> with one_blas_thread():
     ...     factor = np.linalg.cholesky(np.eye(2))
@@ -112,7 +112,7 @@ class Workers:
             del work  # otherwise this thread would keep the data in memory until the next call
 
     def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], *more: Iterable[Any]) -> list[T]:
-        """Run as `run_blocks`, with one further argument for each block from each of `more`.
+        """Run as `run_blocks` does, with one further argument for each block from each of `more`.
 
         The call does not wait for threads that start after all blocks are taken.
         """

@@ -1,4 +1,4 @@
-"""Types of arguments that many functions have."""
+"""Types of arguments that many functions share."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ TreeObjective = (
 
 
 class NoOthers(TypedDict):
-    """The keywords after `**` that a type checker allows: none. Methods also accept some names of other libraries."""
+    """Type of the keywords after `**`, of which a type checker allows none.
+
+    At run time, methods also accept some names of other libraries.
+    """
 
 
 PathLike = str | os.PathLike[str]
@@ -78,11 +81,11 @@ class Matrix(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """The numbers of rows and columns."""
         ...
 
     def __getitem__(self, key: Any, /) -> Any:
-        """Some of the rows, or of the values."""
+        """Return some of the rows, or of the values."""
         ...
 
 
@@ -119,7 +122,7 @@ class Scorer(Protocol):
     """A fitted ranker of truerank or of another library."""
 
     def predict(self, X: Any, /) -> Any:
-        """Scores (n,), higher ranks first."""
+        """Return scores (n,), where higher scores rank first."""
         ...
 
 
@@ -134,7 +137,7 @@ MeasureLike = str | _Named | Callable[..., float]
 """A measure: its name, a `Measure`, or a function of the ranked grades."""
 
 MeasuresLike = MeasureLike | Sequence[MeasureLike]
-"""One measure or several."""
+"""One measure or several measures."""
 
 
 class GateSettings(TypedDict, total=False):
@@ -158,14 +161,14 @@ class PageSettings(TypedDict, total=False):
 
 
 class HasArray(Protocol):
-    """A column or a frame of a library."""
+    """A column or a frame of a data frame library."""
 
     def __array__(self) -> Any:
-        """Return its values."""
+        """Return the values of the column or frame."""
 
 
 class HasScores(Protocol):
-    """A `Run`, or another library's."""
+    """A `Run` of truerank or of another library."""
 
     scores: Any
 

@@ -1,1 +1,1 @@
-"""Systems over judged queries: the rules about evidence."""
+"""Experiments: systems over judged queries, and the rules about evidence."""

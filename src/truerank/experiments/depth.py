@@ -1,4 +1,4 @@
-"""Does reranking pay, and how deep? Quality and cost by the number of reranked documents."""
+"""Find whether reranking pays, and to which depth, from quality and cost by the number of reranked documents."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _NAMES = ["first stage", "reranked"]
 
 
 class DepthLine(NamedTuple):
-    """Quality and cost if the first `depth` documents of each query are reranked.
+    """The quality and cost if the first `depth` documents of each query are reranked.
 
-    `difference` is the mean less that of the full depth, and `low` to `high` its interval, simultaneous over depths.
-    `not_worse` holds from the chosen depth on: depths below the first one that fails are not tested.
+    `difference` is the mean minus the mean at the full depth, and `low` to `high` is its interval, simultaneous over
+    depths. `not_worse` holds for the chosen depth and deeper; depths below the first failing depth are not tested.
     """
 
     depth: int
@@ -46,7 +46,7 @@ class DepthLine(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RerankingDepth(Result):
-    """What `reranking_depth` finds.
+    """The result of `reranking_depth`.
 
     Attributes
     ----------
@@ -55,14 +55,14 @@ class RerankingDepth(Result):
     full : int
     margin : float
     lines : list of DepthLine
-        By rising depth, from 0 (no reranking).
+        Lines in ascending order of depth, from 0 (no reranking).
     pays : Verdict
-        Verdict on the full depth against no reranking.
+        Verdict on the full depth, compared with no reranking.
     values : float64 array (m, depths)
-        The measure by query and depth, in the order of `lines`.
+        Values of the measure by query and depth, in the order of `lines`.
     query_ids : list of str (m,)
     gaps : float64 array (m,)
-        The first stage's best score less the next one, by query; 0 where there is one document.
+        Best score of the first stage minus the second best, by query; 0 for a single document.
     """
 
     measure: str
@@ -78,29 +78,31 @@ class RerankingDepth(Result):
     KIND: ClassVar[str] = "depth"
 
     def by_query(self, at_most: float = 0.02, *, confidence: float = 0.9, depth: int = 0, score: Any = None) -> Cutoff:
-        """Return from which score of a query on `depth` documents suffice, with a promise on the loss.
+        """Return the score of a query from which `depth` documents suffice, with a guaranteed bound on the loss.
 
         Parameters
         ----------
         at_most : float, default 0.02
-            The mean loss against the full depth of the queries with a score of at least `threshold_`, in the unit of a
-            measure between 0 and 1. A query that gains has no loss.
+            Bound on the mean loss against the full depth, over queries with a score of at least `threshold_`, in the
+            unit of a measure between 0 and 1. A query that gains counts as a loss of 0.
         confidence : float, default 0.9
-            Probability of the promise over samples of such queries.
+            Probability of the guarantee over samples of such queries.
         depth : int, default 0
             One of the depths of `lines`.
         score : float array (m,), optional
-            Higher where the first stage is surer, in the order of `query_ids`; by default `gaps`.
+            Confidence of the first stage in each query, in the order of `query_ids`, higher if more certain; by default
+            `gaps`.
 
         Returns
         -------
         Cutoff
-            `answers(scores)` says of new queries whether `depth` suffices; all others need the full depth.
+            Whose `answers(scores)` decides for new queries whether `depth` suffices; all other queries require the full
+            depth.
 
         Raises
         ------
         InvalidInputError
-            Another depth, and losses outside of 0 to 1.
+            For another depth, and for losses outside of 0 to 1.
 
         Examples
         --------
@@ -125,7 +127,7 @@ class RerankingDepth(Result):
 
     @property
     def summary(self) -> str:
-        """The chosen depth in one sentence, and whether reranking pays."""
+        """A sentence with the chosen depth, and whether reranking pays."""
         by_depth = {line.depth: line for line in self.lines}
         chosen, full = by_depth[self.chosen], by_depth[self.full]
         none = self.lines[0]
@@ -135,7 +137,7 @@ class RerankingDepth(Result):
             return f"Reranking {worse}: {pays}."
         if self.chosen == self.full:
             below = self.lines[-2].depth
-            return f"Reranking pays: {pays}. Depth {below} is not shown to be not worse by more than {self.margin:g}."
+            return f"Reranking pays: {pays}. At depth {below}, a loss above {self.margin:g} cannot be excluded."
         if not self.chosen:
             return f"Reranking pays by at most {self.margin:g}: {pays}."
         share = f", at {100 * chosen.cost / full.cost:.3g} % of the cost" if full.cost else ""
@@ -174,35 +176,35 @@ def reranking_depth(
     convention: str = "trec",
     random_state: RandomState = 0,
 ) -> RerankingDepth:
-    """Return quality and cost by depth of reranking, and the least depth that is not worse than the full one.
+    """Return quality and cost by reranking depth, and the least depth that is not worse than the full depth.
 
-    At depth k, the first k documents of the first stage are sorted by the reranker's scores, and the others follow in
-    their order. Documents without a score of the reranker are not moved above those with one.
+    At depth k, the first k documents of the first stage are sorted by the reranker's scores; all later documents keep
+    their order. Documents without a score of the reranker do not move above documents with a score.
 
     Parameters
     ----------
     first : run
-        That of the first stage: a path, a `Run`, or `{query: {document: score}}`.
+        Run of the first stage: a path, a `Run`, or `{query: {document: score}}`.
     reranked : run
-        The reranker's scores of its documents, to the full depth. Equal scores keep the order of the first stage.
+        Scores of the reranker for its documents, to the full depth. Equal scores keep the order of the first stage.
     qrels : qrels
     measure : str or Measure, default "nDCG@10"
     margin : float, default 0.01
-        The loss δ that does not matter, in the unit of the measure.
+        Loss δ that does not matter, in the unit of the measure.
     depths : sequence of int, optional
-        By default those of `DEPTHS` below the full depth, which is the last rank with a score of the reranker.
+        By default, the values of `DEPTHS` below the full depth, which is the last rank with a score of the reranker.
     cost : float or mapping of depth to cost, default 1.0
         Cost of a reranked document, or the measured cost of a query at each depth.
     fixed_cost : float, default 0.0
-        Cost of a query that is reranked, to which the cost of its documents is added.
+        Cost of a query that is reranked, in addition to the cost of its documents.
     convention : str, default "trec"
     random_state : seed of the resamples of simultaneous intervals
 
     Raises
     ------
     InvalidInputError
-        Runs and qrels without a common query, a reranker without a document of the first stage, depths above the full
-        one, and measures where less is better.
+        For runs and qrels without a common query, a reranker without a document of the first stage, depths above the
+        full depth, and measures where lower is better.
 
     Returns
     -------
@@ -212,8 +214,8 @@ def reranking_depth(
     -----
     Depths are tested from the deepest down, each against the full depth by the rule of "not worse by more than δ" (see
     `truerank.significance.intervals.verdict`), and the tests stop at the first depth that fails. The level needs no
-    correction, because a depth is tested only if all deeper ones have passed. `python -m validation depth` measures how
-    often the chosen depth loses more than δ.
+    correction, because a depth is tested only if all deeper depths have passed. `python -m validation depth` measures
+    how often the chosen depth loses more than δ.
 
     Examples
     --------
@@ -234,7 +236,7 @@ def reranking_depth(
     scored = ~np.isnan(score[rows])
     full = int(rank[rows][scored].max(initial=0))
     if not full:
-        raise InvalidInputError("the reranker has no score of a document of the first stage", code="no-score")
+        raise InvalidInputError("the reranker has no score for any document of the first stage", code="no-score")
     tried = _checked_depths(depths, full)
     judgements, query = pool.judgements(rows), pool.query_of_row[rows]
     values = np.column_stack([
@@ -269,7 +271,7 @@ def _gap(scores: np.ndarray) -> float:
 
 
 def chosen_depth(not_worse: Sequence[bool]) -> int:
-    """Return the place of the chosen depth: tests go from the deepest down, and stop at the first that fails.
+    """Return the place of the chosen depth; tests proceed from the deepest depth, and stop at the first failure.
 
     >>> chosen_depth([True, False, True, True]), chosen_depth([True, False])
     (2, 2)
@@ -285,7 +287,9 @@ def _against_full(values: np.ndarray, column: int, margin: float, by: Any) -> Ve
     loss = failing_loss(full, ours, by)
     if loss is None:
         raise InvalidInputError(
-            f"{by.name} has no depth that is not worse: choose a measure where more is better", argument="measure"
+            f"{by.name} has no depth that is not worse, because lower is better. Choose a measure where higher is "
+            f"better",
+            argument="measure",
         )
     return decided("t", ours - full, margin, loss)
 
@@ -303,7 +307,7 @@ def _checked_depths(depths: Sequence[int] | None, full: int) -> list[int]:
 
 
 def _lists(pool: RunPool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rank of each row in the first stage, 0 if it is not there, and the reranker's score or NaN."""
+    """Return each row's rank in the first stage (0 if absent), and its reranker score or NaN."""
     rank, score = np.zeros(pool.n_rows, dtype=np.int64), np.full(pool.n_rows, np.nan)
     first = pool.run_of_entry == 0
     rank[pool.rows[first]] = pool.ranks[first]
@@ -312,7 +316,7 @@ def _lists(pool: RunPool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ranking(query: np.ndarray, rank: np.ndarray, score: np.ndarray, depth: int) -> np.ndarray:
-    """Return scores (n,) whose order is that of reranking the first `depth` documents of each query."""
+    """Return scores (n,) that sort the first `depth` documents of each query by the reranker."""
     moved = ~np.isnan(score) & (rank <= depth)
     order = np.lexsort((rank, np.where(moved, -score, 0.0), ~moved, query))
     result = np.empty(len(rank))

@@ -1,4 +1,4 @@
-"""All that is known of an experiment together: what `truerank report` writes."""
+"""The evidence of an experiment, which `truerank report` writes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Evidence(Result):
     experiment : Experiment
     evaluations : Evaluations
     compared : dict of measure to Comparison
-        Comparisons by the measures that are means over queries and have a value; empty for a single system.
+        Comparisons by measure, for measures that are means over queries and have a value; empty for a single system.
     first : str
         The measure that decides the verdict.
 
     Raises
     ------
     InvalidInputError
-        If the first measure is no mean over queries and there are several systems, and on scores that may be ranks.
+        If the first measure is not a mean over queries and there are several systems, or if scores may be ranks.
     """
 
     KIND = "report"
@@ -55,11 +55,11 @@ class Evidence(Result):
             found: Any = experiment.with_measures(means).compare() if means else {}
             self.compared = dict(found)
         if not order:
-            raise InvalidInputError("a report needs at least one system")
+            raise InvalidInputError("a report requires at least one system")
 
     @property
     def summary(self) -> str:
-        """That of the comparison by the first measure, of the `leaders`, or of the single system."""
+        """The summary of the first comparison, of the `leaders`, or of the single system."""
         if self.leaders:
             best, *alike = self.leaders
             value = self.evaluations[best][self.first]
@@ -67,8 +67,8 @@ class Evidence(Result):
             others = len(self.systems) - len(self.leaders)
             if alike:
                 shown = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")
-                text += f"; these queries do not show a difference between it and {shown}"
-            text += f". It is better than {counted(others, 'other system')}" if others else ""
+                text += f"; these queries do not show a difference from {shown}"
+            text += f". This system is better than {counted(others, 'other system')}" if others else ""
             doubtful = sum(best in (one["a"], one["b"]) for one in self._all_pairs.unjudged[0].get("unjudged", ()))
             if doubtful:
                 text += f" (unjudged documents can matter in {doubtful} of its {len(self.systems) - 1} comparisons)"
@@ -77,12 +77,12 @@ class Evidence(Result):
 
     @property
     def remarks(self) -> Any:
-        """Those of the experiment and of the comparison by the first measure."""
+        """The remarks of the experiment and of the comparison by the first measure."""
         return self.compared.get(self.first, self.experiment).remarks
 
     @property
     def other(self) -> int:
-        """The number of the best system apart from the baseline; 0 for a single system."""
+        """The number of the best system besides the baseline; 0 for a single system."""
         if self.first not in self.compared:
             return 1 if len(self.systems) > 1 else 0
         return self.systems.index(self.compared[self.first].best.a)
@@ -101,9 +101,9 @@ class Evidence(Result):
 
     @cached_property
     def leaders(self) -> list[str]:
-        """Where several systems have no stated baseline: the best one, and those that do not differ from it.
+        """The best system, and the systems that do not differ from it, if several systems have no stated baseline.
 
-        All pairs are tested. Empty where there can be no verdict.
+        All pairs are tested. Empty if a verdict is impossible.
         """
         found = self._all_pairs
         if found is None or self.experiment.states_baseline or any(one.severity == FORBIDS for one in self.remarks):

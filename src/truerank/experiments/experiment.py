@@ -1,4 +1,4 @@
-"""An experiment: systems over judged queries, and everything that may be said about them."""
+"""An experiment: systems over judged queries, with their evaluation, comparison and report."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PAIRS = ("baseline", "all")
 class Experiment:
     """Systems over judged queries, the input of `evaluate`, `compare`, `power` and `report`.
 
-    Everything is read, scored and settled once, when the object is made. It does not change afterwards.
+    All inputs are read, scored and checked once, when the object is created. The object does not change afterwards.
 
     Parameters
     ----------
@@ -73,44 +73,45 @@ class Experiment:
     systems : mapping of name to system, list, or one system
         Over qrels, runs: a path, a `Run`, `{query: {document: score}}`, a frame, or an object of ranx or ir_measures.
         Over rows: scores (n,) in the order of the rows, higher is better; the name of a column; a file of scores; a
-        fitted ranker of any library, or a function of X; a model file (.json). "-NAME" and "NAME:ascending" state that
-        the lowest number of a column or file is best, "NAME:descending" that the highest is. For an array, the name of
-        the system may end in ":ascending" or ":descending".
+        fitted ranker of any library, or a function of X; a model file (.json). "-NAME" or "NAME:ascending" states that
+        the lowest number of a column or file is best, and "NAME:descending" that the highest is best. For an array, the
+        name of the system may end in ":ascending" or ":descending".
     measures : str, Measure, or a sequence, default "nDCG@10"
-        The first decides the verdict.
+        The first measure decides the verdict.
     baseline : str, optional
-        The system that others are compared with; by default the first.
+        System with which all other systems are compared; by default the first system.
     convention : str, optional
         By default ranklib for rows and trec for qrels.
     topics : "common", "all" or None, default None
-        Required for runs with different topics: the topics that all runs have, or those of the qrels, where a topic
-        that a run lacks counts 0 (trec_eval -c).
+        Required for runs with different topics: the topics that all runs have, or all topics of the qrels, where a
+        topic that a run lacks counts 0 (trec_eval -c).
     training_queries : "leave out", "keep" or "refuse", default "leave out"
-        What is done with queries that trained a model among the systems. If they are kept, there is no verdict.
+        Treatment of queries on which a model among the systems was trained. If the queries are kept, there is no
+        verdict.
     segments : str or mapping of query to segment, optional
         A column of the rows with one value in each query, a field of the gold set, or the segment of each query; see
-        `by_segment`. `compare` tests each segment, too.
+        `by_segment`. `compare` also tests each segment.
     collapse : str, mapping or function, optional
-        Makes documents of chunks in runs: see `truerank.io.results.collapsed`.
+        Rule that maps chunks in runs to documents: see `truerank.io.results.collapsed`.
     qid, doc_ids : array-like (n,), optional
         Query and document of each row, for grades.
 
     Raises
     ------
     InvalidInputError
-        On systems that do not fit the judgements, on different topics without a choice, and if most queries trained a
-        model.
+        For systems that do not fit the judgements, for different topics without a choice, and if a model was trained on
+        most queries.
 
     Attributes
     ----------
     judged : dict of name to (Judgements, scores (n,))
-        All over the same queries.
+        Judgements and scores by system, all over the same queries.
     models : dict of name to fitted ranker
     data : the rows that models scored; None without rows
     coverage : Coverage or None
         Topics of the means of runs.
     training : Provenance or None
-        Which queries trained the models; None without a model.
+        Training queries of the models; None without a model.
 
     Examples
     --------
@@ -163,17 +164,18 @@ class Experiment:
         if rows:
             if topics is not None:
                 raise InvalidInputError(
-                    "topics is about runs and qrels; systems that score rows have the same queries", argument="topics"
+                    "topics applies only to runs and qrels; systems that score rows have the same queries",
+                    argument="topics",
                 )
             if collapse is not None:
-                raise InvalidInputError("collapse is about runs over qrels", argument="collapse", code="idle")
+                raise InvalidInputError("collapse applies only to runs over qrels", argument="collapse", code="idle")
             found = resolve_rows(judgements, named, qid, doc_ids)
             if isinstance(segments, str):
                 segments = resolve("truerank.experiments.segments:labels_of_rows")(found.place, found.known, segments)
         else:
             if qid is not None or doc_ids is not None:
                 raise InvalidInputError(
-                    "qrels and runs bring their own queries and documents; give no qid, doc_ids", argument="qrels"
+                    "qrels and runs have queries and documents of their own. Omit qid and doc_ids", argument="qrels"
                 )
             parsed = over_topics(parsed, topics)
             if segments is not None:
@@ -199,7 +201,7 @@ class Experiment:
         )  # fmt: skip
 
     def _hold(self, baseline: str | None, names: Iterable[str], **settled: Any) -> None:
-        """Set all fields; every experiment is made here."""
+        """Set all fields; every experiment is created here."""
         known = list(names)
         if baseline is not None and baseline not in known:
             raise InvalidInputError(f"baseline {baseline!r} is not one of {', '.join(known)}", argument="baseline")
@@ -217,10 +219,10 @@ class Experiment:
         query_ids: Sequence[Any] | None = None,
         baseline: str | None = None,
     ) -> Experiment:
-        """Return the experiment of values (m,) by system, of the same queries in the same order, such as estimates.
+        """Return the experiment of values (m,) by system, such as estimates, for the same queries in the same order.
 
-        Values by several measures are `MeasuredValues`, which have their own measure, convention and direction.
-        `compare` and `power` are possible, `evaluate` and `report` are not.
+        Values by several measures are `MeasuredValues`, each with its measure, convention and direction. `compare` and
+        `power` are possible, but `evaluate` and `report` are not.
 
         Examples
         --------
@@ -241,30 +243,30 @@ class Experiment:
         return self
 
     def _but(self, **changed: Any) -> Experiment:
-        """Return the experiment with other fields; what depends on them is computed again."""
+        """Return the experiment with changed fields, and compute the dependent fields again."""
         other = object.__new__(Experiment)
         vars(other).update({one.name: vars(self).get(one.name, one.default) for one in fields(self)} | changed)
         return other
 
     @property
     def judgements(self) -> Any:
-        """The judgements of the first system; all systems have the same queries. None for given values."""
+        """The judgements of the first system; all systems have the same queries. None for an experiment of values."""
         return next(iter(self.judged.values()))[0] if self.judged else None
 
     @cached_property
     def query_ids(self) -> np.ndarray | None:
-        """Names of the queries (m,)."""
+        """The names of the queries (m,)."""
         ids = self._ids if self._given else self.judgements.query_ids
         return None if ids is None else np.asarray(ids)
 
     @cached_property
     def rows(self) -> Any:
-        """The rows that models scored, without queries that were left out; None without rows."""
+        """The rows that models scored, without left-out queries; None without rows."""
         return self.data if self.training is None else self.training.kept(self.data)
 
     @cached_property
     def found(self) -> list[Remark]:
-        """Remarks on the judgements and systems that were read, each kind once for each source."""
+        """The remarks on the judgements and systems, each kind once for each source."""
         remarks = []
         for source, check in self._checks:
             for remark in check(self.convention):
@@ -274,7 +276,7 @@ class Experiment:
 
     @cached_property
     def remarks(self) -> list[Remark]:
-        """All remarks on the experiment, in the order of `truerank.data.remarks.CODES`."""
+        """The remarks on the experiment, in the order of `truerank.data.remarks.CODES`."""
         settled = [] if self.training is None else self.training.remarks
         settled = settled if self.coverage is None else [*settled, *about_topics(self.coverage)]
         return in_order([*self.found, *settled])
@@ -292,7 +294,7 @@ class Experiment:
         Raises
         ------
         InvalidInputError
-            Without a ranked document.
+            If no document is ranked.
         """
         if not self.judged:
             raise InvalidInputError(
@@ -327,15 +329,15 @@ class Experiment:
         test : {"randomisation", "t", "wilcoxon", "sign"}
         correction : "max-t", "holm", "bonferroni", "benjamini-hochberg", "none" or None, default None
             The default for tests of the mean ("randomisation", "t") is "max-t": step-down max-T, with a fifth of the
-            level for Holm's correction (`divided_step_down`). Its p is by random signs, and can be below the p of "t".
-            The default for "wilcoxon" and "sign" is Holm's.
+            level for Holm's correction (`divided_step_down`). The p of "max-t" uses random signs, and can be below the
+            p of "t". The default for "wilcoxon" and "sign" is Holm's correction.
         margin : float, optional
-            A difference δ, in the unit of the measure, that is too small to matter. Each pair gets a `verdict`. The
-            test must be "randomisation" or "t".
+            Difference δ, in the unit of the measure, that is too small to matter. With a margin, each pair has a
+            `verdict`. The test must be "randomisation" or "t".
         pairs : {"baseline", "all"}
-            Whether each system is compared with the baseline, or with all others.
+            Whether each system is compared with the baseline, or with all other systems.
         history : History, optional
-            Counts the comparisons on the same queries and judgements, with this one. The k-th comparison has
+            History that counts this and earlier comparisons on the same queries and judgements. The k-th comparison has
             the level 0.05/(k (k - 1)). Without a history, nothing is counted.
         random_state : seed of the random signs
         rope : float, optional
@@ -347,7 +349,7 @@ class Experiment:
         Raises
         ------
         InvalidInputError
-            With fewer than two systems, if scores may be ranks whose order is not stated, and for GMAP.
+            With fewer than two systems, if scores may be ranks without a stated order, and for GMAP.
 
         Returns
         -------
@@ -400,20 +402,20 @@ class Experiment:
         ]
 
     def power(self, effect: float | None = None, **settings: Unpack[PowerSettings]) -> QueriesNeeded:
-        """Return how many queries a test needs to find a difference between the two systems, with these as a pilot.
+        """Return how many queries a test requires to find a difference between two systems, predicted from these.
 
         Parameters
         ----------
         effect : float, optional
-            The true mean difference to find; by default the observed one to the baseline, which is uncertain itself.
+            True mean difference to find; by default the observed difference from the baseline, which is uncertain.
         **settings
-            `test` (by default that of `compare`), `power`, `level`, `comparisons`, `at`, `n_resamples`, `random_state`
-            of `queries_needed`.
+            `test` (by default the test of `compare`), `power`, `level`, `comparisons`, `at`, `n_resamples` and
+            `random_state` of `queries_needed`.
 
         Raises
         ------
         InvalidInputError
-            Unless there are two systems and one measure, and if scores may be ranks whose order is not stated.
+            Unless there are two systems and one measure, and if scores may be ranks without a stated order.
         """
         from truerank.significance.paired import paired_differences
         from truerank.significance.power import Pilot, queries_needed
@@ -441,32 +443,32 @@ class Experiment:
         """Return whether the other system is as good as the baseline: PASS, FAIL or INCONCLUSIVE.
 
         `settings` are `at_least`, `looks`, `history`, `inconclusive` and `random_state` of `truerank.gate`, which also
-        has the errors. The segments are those of the experiment.
+        documents the errors. The segments are the segments of the experiment.
         """
         return resolve("truerank.experiments.gate:gate_of")(self, margin, **settings)
 
     def with_measures(self, names: Sequence[str]) -> Experiment:
-        """Return the experiment by some of its measures, whose comparison is `Comparisons` by name."""
+        """Return the experiment with some of its measures, whose comparison is `Comparisons` by name."""
         return self._but(measures={name: self.measures[name] for name in names}, _one_measure=False)
 
     def by_segment(self) -> dict[str, Experiment]:
-        """Return the experiment of the queries of each segment by its name, as `segments` divides them.
+        """Return the experiments of the queries in each segment, by the name of the segment.
 
         Raises
         ------
         InvalidInputError
-            Without `segments`, and if a column has several values in a query or a mapping lacks one.
+            Without `segments`, or if a column has several values in a query or a mapping lacks a query.
         """
         names = self.segment_names()
         return {name: self._part(np.flatnonzero(names == name)) for name in dict.fromkeys(names.tolist())}
 
     def segment_names(self) -> np.ndarray:
-        """Return the segment of each query, text (m,); "" is none."""
+        """Return the segment of each query, text (m,); "" means no segment."""
         return np.asarray(resolve("truerank.experiments.segments:segment_names")(self))
 
     @cached_property
     def compared_segments(self) -> dict[str, Any]:
-        """What the first measure shows in each segment, by system; see `truerank.experiments.segments`."""
+        """The results of the first measure in each segment, by system; see `truerank.experiments.segments`."""
         if self.segments is None or len(self.judged) < 2:
             return {}
         return dict(resolve("truerank.experiments.segments:compared_segments")(self))
@@ -481,18 +483,18 @@ class Experiment:
         )
 
     def methods_text(self, **settings: Any) -> str:
-        """Return the paragraph of a paper about `compare(**settings)`, and BibTeX of what it used."""
+        """Return the paragraph of a paper about `compare(**settings)`, and BibTeX of the cited methods."""
         return str(self.compare(**settings).methods_text(settings.get("random_state", 0)))
 
     def evidence(self) -> Any:
-        """Return values and comparisons together, as `report` writes them; see `truerank.experiments.evidence`."""
+        """Return values and comparisons together, as in a `report`; see `truerank.experiments.evidence`."""
         return resolve("truerank.experiments.evidence:Evidence")(self)
 
     def report(self, path: str | os.PathLike[str], **settings: Unpack[PageSettings]) -> None:
         """Write the evidence to a file: Markdown (.md), JSON (.json), else an HTML page.
 
-        `settings` are those of `truerank.report.evidence.make_report`, for a page: `title`, `made_by`, `sources`,
-        `cutoff`.
+        For an HTML page, `settings` are arguments of `truerank.report.evidence.make_report`: `title`, `made_by`,
+        `sources` and `cutoff`.
         """
         name, evidence = os.fspath(path), self.evidence()
         if name.endswith(".json"):
@@ -506,13 +508,13 @@ class Experiment:
 
 
 def _of_queries(judged: JudgedScores, chosen: np.ndarray) -> JudgedScores:
-    """Return the judgements and scores of some queries; systems that share their judgements still do."""
+    """Return the judgements and scores of some queries; systems keep shared judgements."""
     taken = {id(one): one.take_queries(chosen) for one, _ in judged.values()}
     return {name: (taken[id(one)][0], scores[taken[id(one)][1]]) for name, (one, scores) in judged.items()}
 
 
 def _check_order(judgements: Any) -> None:
-    """Raise an error if the measures were given first."""
+    """Raise an error if the measures were passed first."""
     if isinstance(judgements, Experiment):
         raise InvalidInputError("an Experiment has its own judgements", remedies=["call its methods"], code="order")
     named = isinstance(judgements, str) and judgements != "-" and not os.path.exists(judgements)
@@ -522,7 +524,7 @@ def _check_order(judgements: Any) -> None:
         except InvalidInputError:
             return
         raise InvalidInputError(
-            f"the judgements come first, got the measure {str(judgements)!r} there",
+            f"the first argument must be the judgements, got the measure {str(judgements)!r}",
             remedies=["write evaluate(judgements, systems, measures)"],
             code="order",
         )

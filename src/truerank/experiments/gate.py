@@ -1,6 +1,6 @@
-"""The gate: is retrieval as good as before, from a gold set and the results of two systems.
+"""The gate: decide whether retrieval is as good as before, from a gold set and the results of two systems.
 
-`significance.gate` decides. This module reads the systems, makes documents of chunks, and counts the looks.
+`significance.gate` makes the decision. This module reads the systems, maps chunks to documents, and counts the looks.
 """
 
 from __future__ import annotations
@@ -63,30 +63,30 @@ def gate(
         has the value 0.
     measure : str or Measure, default="nDCG@10"
     margin : float, default=0.02
-        The loss δ that is too small to matter, in the unit of the measure.
+        Loss δ that is too small to matter, in the unit of the measure.
     at_least : mapping of measure to its least mean, optional
     at_most : mapping of loss to its largest mean, optional
-        "no-relevant@K" and "no-relevant" (in the whole list) are means over the queries with a result; "unanswered" is
-        the share of the queries with relevant documents that have no result.
+        "no-relevant@K" and "no-relevant" (in the whole list) are means over the queries with a result. "unanswered" is
+        the share of queries without a result among the queries with relevant documents.
     segments : str or mapping of query to label, optional
         A field of the gold set, or the label of each query.
     looks : int, default=1
-        How often the same queries are used. The level is divided by it.
+        Number of times that the same queries are used, by which the level is divided.
     history : History, optional
-        Counts the looks; it is extended. Without it, this is the first look.
+        History that counts the looks, and is extended. Without a history, this is the first look.
     collapse : str, mapping or function, optional
-        Makes documents of chunks: see `io.results.collapsed`.
+        Rule that maps chunks to documents: see `io.results.collapsed`.
     convention : str, default="trec"
     inconclusive : "pass", "fail" or None, default None
-        Whose exit code an inconclusive gate has. Without it, a margin with which even equal systems do not pass is an
-        error.
+        Verdict whose exit code an inconclusive gate returns. By default, a margin at which even equal systems do not
+        pass is an error.
     random_state : seed of the resamples of simultaneous intervals
 
     Raises
     ------
     InvalidInputError
-        A result occurs twice for a query and there is no `collapse`; the margin is too small for the number of queries;
-        no query of the gold set has a result; an unknown segment or loss.
+        If a result occurs twice for a query without `collapse`; if the margin is too small for the number of queries;
+        if no query of the gold set has a result; for an unknown segment or loss.
 
     Examples
     --------
@@ -126,12 +126,14 @@ def gate_of(
     inconclusive: str | None = None,
     random_state: RandomState = None,
 ) -> Gate:
-    """Return the gate of an experiment of two systems, by its first measure; see `gate` for the arguments."""
+    """Return the gate of an experiment of two systems, by its first measure; for the arguments see `gate`."""
     if inconclusive is not None:
         check_choice(inconclusive, "inconclusive", ("pass", "fail"))
     others = [name for name in experiment.judged if name != experiment.baseline]
     if len(others) != 1:
-        raise InvalidInputError(f"a gate requires two systems, got {1 + len(others)}; name two", code="two-systems")
+        raise InvalidInputError(
+            f"a gate requires two systems, got {1 + len(others)}. Name two systems", code="two-systems"
+        )
     check_order(experiment.found)
     names, measure = (others[0], experiment.baseline), next(iter(experiment.measures.values())).check_mean()
     ours, theirs = (measure.per_query(*experiment.judged[name]) for name in names)
@@ -155,12 +157,13 @@ def gate_of(
     about = {"measure": measure.name, "convention": measure.convention, **dict(zip(("new", "baseline"), names))}
     notes = [f"{measure.name}, convention {measure.convention}", *found.notes]
     if history is None and looks == 1:
-        notes.append("looks at these queries are not counted; a file of looks counts them (history)")
+        notes.append("looks at these queries are not counted. To count them, pass a file of looks (history)")
     for pair in doubtful_pairs(measure, experiment.judged, [names]):
         if not pair.p >= LEVEL:  # shares that differ; gold sets seldom judge most of what is retrieved
             notes.append(
                 f"{100 * pair.share_a:.3g} % of the documents of {pair.a} are judged, and {100 * pair.share_b:.3g} % "
-                f"of those of {pair.b}; others count as not relevant, which can be the difference"
+                f"of the documents of {pair.b}; unjudged documents count as not relevant, which can explain the "
+                f"difference"
             )
     result = replace(found, about=about | found.about, notes=notes, inconclusive=inconclusive)
     forbids = [remark for remark in experiment.remarks if remark.severity == FORBIDS]
@@ -171,12 +174,12 @@ def gate_of(
 
 
 def _check_margin(margin: float, new: np.ndarray, old: np.ndarray, measure: Measure) -> None:
-    """Raise if even equal systems do not pass with so many queries."""
+    """Raise an error if even equal systems do not pass with this number of queries."""
     loss, n = failing_loss(old, new, measure), int(np.count_nonzero(~np.isnan(new + old)))
     if loss is not None and n and margin <= (least := least_margin(loss, n)):
         raise InvalidInputError(
             f"with {counted(n, 'query')}, even equal systems do not pass at margin={margin:g}; a margin above "
-            f"{least:.4g}, or {least_queries(loss, margin)} queries, are required",
+            f"{least:.4g} or {least_queries(loss, margin)} queries are required",
             argument="margin",
             value=margin,
             remedies=[Remedy("to run the gate nevertheless", inconclusive="pass")],
@@ -191,14 +194,14 @@ def _as_run(source: object, gold: GoldSet, collapse: Any) -> Run:
 
 
 def _notes(qrels: Qrels, sides: Mapping[str, Run]) -> list[str]:
-    """Return what is counted 0 or left out; an error if no run has a relevant document."""
+    """Return notes on queries that count 0 or are left out; raise if no run has a relevant document."""
     wanted, judged = set(qrels.query_ids.tolist()), qrels.by_topic(qrels.grades)
     relevant = {query: {name for name, grade in own.items() if grade > 0} for query, own in judged.items()}
     found = [(query, own) for run in sides.values() for query, own in run.by_topic(run.scores).items() if own]
     if any(relevant.values()) and found and not any(own.keys() & relevant.get(query, set()) for query, own in found):
         example = next(sorted(own)[0] for own in relevant.values() if own)
         raise InvalidInputError(
-            "no result of the two systems is a relevant document: they have ids such as "
+            "no result of the two systems is a relevant document: the results have ids such as "
             f"{next(iter(found[0][1]))!r:.60}, and the gold set such as {example!r:.60}; expected the same ids",
             code="no-shared-documents",
             remedies=[COLLAPSE],
@@ -245,7 +248,7 @@ def _floors(
 
 
 def _labels(gold: GoldSet, segments: str | Mapping[Any, Any]) -> dict[str, str]:
-    """Return the label of each query, "" for a query without one."""
+    """Return the label of each query, or "" for a query without a label."""
     labels = {str(query): str(label) for query, label in labels_in(gold, segments)[1].items()}
     return {query: labels.get(query, "") for query in map(str, gold.qrels.query_ids.tolist())}
 

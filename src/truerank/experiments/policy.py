@@ -1,7 +1,7 @@
-"""The rules about evidence: each returns remarks, of which some forbid a verdict.
+"""The rules about evidence, which return remarks; some remarks prevent a verdict.
 
-`truerank.data.remarks` has the codes, and `truerank.data.checkup` finds what is in rows and scores. The rules choose
-what a command or function that reads the data must print, because it changes the figures.
+`truerank.data.remarks` has the codes, and `truerank.data.checkup` examines rows and scores. The rules select the
+remarks that a command or function must print, because they change the figures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TRAINING_QUERIES = ("leave out", "keep", "refuse")
 
 
 def about_data(data: Rows, convention: str | None = None, *, trains: bool = False) -> list[Remark]:
-    """Return the remarks on judged rows that change figures under a convention, or what is learned (`trains`)."""
+    """Return the remarks on judged rows that change figures under a convention, or change a model (`trains`)."""
     return _that_matter(examine(data, quick=True), convention, trains)
 
 
@@ -42,13 +42,13 @@ def about_runs(contradicts: Mapping[str, bool]) -> list[Remark]:
 
 
 def about_documents(strangers: Mapping[str, tuple[str, str]]) -> list[Remark]:
-    """Return the remark on runs without a judged document, from a document of each and one of the qrels."""
+    """Return the remark on runs without a judged document, from one document of each run and one of the qrels."""
     shown = [f"{name} ({own!r:.60}, and in the qrels {other!r:.60})" for name, (own, other) in strangers.items()]
     return [Remark("no-judged-document", ", ".join(shown), len(shown), list(strangers))] if shown else []
 
 
 class Provenance(NamedTuple):
-    """Training queries found in data: queries to keep (bool (m,)), a text, an entry by model for JSON, and remarks."""
+    """Training queries in data: the queries to keep (bool (m,)), a text, an entry by model for JSON, and remarks."""
 
     keep: np.ndarray
     text: str
@@ -63,13 +63,13 @@ class Provenance(NamedTuple):
 def settle_training(
     models: Mapping[str, Any], data: Any, rule: str = "leave out", *, instead: Sequence[str] = ("use other queries",)
 ) -> Provenance:
-    """Return the queries of `data` that did not train the models (by name); "keep" keeps all, with a remark.
+    """Return the queries of `data` on which no model (by name) was trained; "keep" keeps all queries, with a remark.
 
     Raises
     ------
     InvalidInputError
-        With "refuse" if a query trained a model, with "leave out" if more than half of the queries did or none is left.
-        `instead` are the remedies that the message names first.
+        With "refuse", if a model was trained on a query; with "leave out", if models were trained on more than half of
+        the queries, or if no query is left. `instead` are the remedies that the message names first.
     """
     from truerank.data.provenance import training_queries
 
@@ -82,14 +82,14 @@ def settle_training(
             raise InvalidInputError(
                 f"{about}. Values on training queries are too optimistic",
                 argument="training_queries",
-                remedies=[*instead, Remedy("to have the values anyway", training_queries="keep")],
+                remedies=[*instead, Remedy("to compute the values nevertheless", training_queries="keep")],
                 code="training-queries",
             )
         if found.recognised and rule == "keep":
-            about += "; the values include them and are too optimistic for new queries"
+            about += "; the values include these queries, and are too optimistic for new queries"
             kept[name] = found.recognised
         elif found.recognised:
-            about += "; they are left out"
+            about += "; these queries are left out"
             left[name] = found.recognised
             keep &= ~found.matched
         lines.append(about)
@@ -97,7 +97,7 @@ def settle_training(
     if not keep.any():
         raise InvalidInputError(
             f"{'; '.join(lines)}. No query is left",
-            remedies=["use queries that trained none of the models"],
+            remedies=["use queries on which no model was trained"],
             code="training-queries",
         )
     remarks = [
@@ -109,7 +109,7 @@ def settle_training(
 
 
 def about_topics(coverage: Coverage) -> list[Remark]:
-    """Return the remark on means that are not over all topics that all runs and the qrels have."""
+    """Return the remark on means that do not include all topics of all runs and the qrels."""
     lacking = [name for name, count in coverage.runs.items() if count < coverage.qrels]
     return [Remark("missing-topics", str(coverage), len(lacking), lacking)] if lacking else []
 
@@ -121,7 +121,8 @@ def check_shared_topics(qrels: Qrels, runs: Mapping[str, Iterable[str]]) -> None
         own = list(topics)
         if set(judged).isdisjoint(own):
             raise InvalidInputError(
-                f"run {name!r} has no topic of the qrels: it has {_some(own)}, and the qrels have {_some(judged)}",
+                f"run {name!r} has no topic of the qrels: its topics are {_some(own)}, but the topics of the qrels are "
+                f"{_some(judged)}",
                 code="no-shared-topic",
             )
 
@@ -132,14 +133,14 @@ def _some(topics: list[str]) -> str:
 
 
 def check_order(remarks: Iterable[Remark]) -> None:
-    """Raise an InvalidInputError on scores that may be ranks: their order must be stated before they are compared."""
+    """Raise an InvalidInputError for scores that may be ranks, whose order must be stated before a comparison."""
     for remark in remarks:
         if remark.code == "ranks-as-scores":
             raise InvalidInputError(f"no verdict on {remark.text}", remedies=remark.remedies, code=remark.code)
 
 
 def _that_matter(remarks: Iterable[Remark], convention: str | None, trains: bool = False) -> list[Remark]:
-    """Leave out notes, and remarks on grades that change no value under the convention."""
+    """Return the remarks without notes and without remarks on grades that change no value under the convention."""
     idle = set()
     if not trains and convention is not None and convention_value(convention, "nDCG", "gain") == "linear":
         idle.add("huge-grade")

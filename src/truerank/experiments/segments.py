@@ -1,4 +1,4 @@
-"""Segments of queries: the label of each query, and what a comparison shows in each segment."""
+"""Segments of queries: the label of each query, and the results of a comparison in each segment."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WORDS = ("worse", "better")
 
 
 def labels_in(gold: Any, segments: str | Mapping[Any, Any]) -> tuple[Any, Mapping[Any, Any]]:
-    """Return the judgements and the label of each query, "" for a query without one.
+    """Return the judgements and the label of each query, "" for a query without a label.
 
-    `segments` is a field of the gold set, or a mapping, which is returned as it is.
+    `segments` is a field of the gold set, or a mapping, which is returned unchanged.
     """
     if not isinstance(segments, str):
         return gold.qrels if isinstance(gold, GoldSet) else gold, segments
@@ -43,7 +43,7 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[st
     rows = None if place is None else place.chosen([segments], known, {segments: None})
     if not isinstance(rows, RankingData):
         raise InvalidInputError(
-            f"segments={segments!r} is a column, which needs judged rows with columns", argument="segments"
+            f"segments={segments!r} is a column, which requires judged rows with columns", argument="segments"
         )
     names = names_of(rows)
     check_column(segments, names, "the data")
@@ -51,7 +51,8 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[st
     first = values[rows.offsets[:-1]]
     if (values != np.repeat(first, rows.group_sizes)).any():
         raise InvalidInputError(
-            f"column {segments!r} has several values in a query; segments need one", argument="segments"
+            f"column {segments!r} has several values in a query, but segments require one value in each query",
+            argument="segments",
         )
     texts = (rows.category_names or {}).get(segments)
     labels = [f"{value:g}" if texts is None else texts[int(value)] for value in first]
@@ -71,21 +72,21 @@ def segment_names(experiment: Experiment) -> np.ndarray:
     lacking = [query for query in queries if query not in known]
     if lacking:
         raise InvalidInputError(
-            f"segments has no entry for query {lacking[0]!r}; give one for each query", argument="segments"
+            f"segments has no entry for query {lacking[0]!r}. Add an entry for each query", argument="segments"
         )
     return np.array([known[query] for query in queries])
 
 
 def segment_masks(names: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the queries of each segment (m,) by name; "" is no segment."""
+    """Return the queries of each segment (m,) by name; "" means no segment."""
     return {str(name): names == name for name in sorted(set(names.tolist()) - {""})}
 
 
 def compared_segments(experiment: Experiment) -> dict[str, list[GateLine]]:
-    """Return what the first measure shows in all queries and in each segment, by system that is not the baseline.
+    """Return the results of the first measure in all queries and in each segment, by system except the baseline.
 
-    The intervals of one system are simultaneous over all queries and segments, as those of the gate, and the systems
-    divide the level. A segment is better or worse where its interval does not contain 0 and enough queries differ.
+    The intervals of a system are simultaneous over all queries and segments, as in the gate, and the systems divide the
+    level. A segment is better or worse if its interval does not contain 0 and enough queries differ.
     """
     measure = next(iter(experiment.measures.values())).check_mean()
     values = {name: measure.per_query(*one) for name, one in experiment.judged.items()}

@@ -1,4 +1,4 @@
-"""`evaluate` and `compare`: the experiment of a call, in one function each."""
+"""The functions `evaluate` and `compare`, which create an experiment for one call."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ def evaluate(
     qid: ArrayLike | None = None,
     doc_ids: ArrayLike | None = None,
 ) -> Evaluation | Evaluations:
-    """Evaluate a system or several: scores against relevance grades, or runs against qrels.
+    """Evaluate one system or several: scores against relevance grades, or runs against qrels.
 
     This is `Experiment(judgements, systems, measures, …).evaluate()`; see `Experiment` for the arguments. Scores and
-    grades are in any row order; for RankingData this is the order of the rows from which it was made, for Judgements
-    the order of their (grouped) rows. Without `qid`, grades are of a single query (the printed result says so) and at
-    most 1,000 rows.
+    grades are in any row order; for RankingData, in the order of its source rows, and for Judgements in the order of
+    their (grouped) rows. Without `qid`, grades belong to a single query (the printed result says so), with at most
+    1,000 rows.
 
     Raises
     ------
     InvalidInputError
-        Without a ranked document, on several runs with different topics without `topics`, on unknown measures, and on
-        arrays of different lengths.
+        Without a ranked document, for several runs with different topics without `topics`, for unknown measures, and
+        for arrays of different lengths.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def compare(
     Returns
     -------
     Comparison, or Comparisons of several measures by name
-        Type checkers know Comparisons if the measures are a list.
+        Type checkers infer Comparisons if the measures are a list.
 
     Examples
     --------

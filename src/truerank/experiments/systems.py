@@ -1,7 +1,7 @@
-"""What a system is, and how it becomes scores of judged documents.
+"""Systems, and their conversion to scores of judged documents.
 
 Over qrels, a system is a run. Over judged rows, a system is scores, a column, a fitted ranker, or a file of one of
-these; a ranker reads the columns that it was trained on.
+these; a ranker reads its training columns.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ JudgedScores = dict[str, tuple[Judgements, np.ndarray]]
 
 
 class ModelFile(NamedTuple):
-    """A fitted ranker and the file that it was read from, which names it in messages."""
+    """A fitted ranker with the name of its file, for messages."""
 
     path: str
     model: Any
@@ -52,8 +52,8 @@ Checks = list[tuple[str, Callable[[str], list[Remark]]]]
 class Resolved(NamedTuple):
     """The systems of an experiment by name: judgements and scores in the same order of rows, and models.
 
-    `labels` has the names of models in messages, `data` the rows that they score, and `checks` the source and the
-    function of the remarks on what was read, under a convention.
+    `labels` has the names of models in messages, `data` the rows to score, and `checks` the source and the function of
+    the remarks on inputs, under a convention.
     """
 
     judged: JudgedScores
@@ -112,9 +112,9 @@ def _name_of(system: Any, otherwise: str) -> str:
 
 
 def are_rows(judgements: Any, systems: Any) -> bool:
-    """Return whether judgements are of rows, which systems score, rather than qrels, which need runs.
+    """Return whether judgements belong to rows, which systems score, rather than qrels, which require runs.
 
-    A file is rows if a system is a model; a data frame also if a system is one of its columns or an array.
+    A file has rows if a system is a model; a data frame has rows also if a system is a column of it or an array.
     """
     if isinstance(judgements, RowsAt | Rows):
         return True
@@ -132,7 +132,7 @@ def are_rows(judgements: Any, systems: Any) -> bool:
 
 
 def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool, collapse: Any = None) -> Resolved:
-    """Return runs over qrels, each over all topics of the qrels; `collapse` makes documents of chunks."""
+    """Return runs over qrels, each over all topics of the qrels; `collapse` maps chunks to documents."""
     qrels = as_qrels(judgements)
     found, contradicts, topics, strangers = {}, {}, {}, {}
     for name, given in progress(runs.items(), "runs"):
@@ -154,8 +154,8 @@ def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool, col
 def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids: Any) -> Resolved:
     """Return systems over judged rows, with scores in the order of the judgements' rows.
 
-    Each model reads its own columns, so models of different features can be compared; queries, grades and missing
-    values are read as the first model knows them.
+    Each model reads its own columns, so that models of different features can be compared; queries, grades and missing
+    values are read as the first model requires.
     """
     systems = {name: _loaded(one) for name, one in systems.items()}
     models = {name: one for name, one in systems.items() if isinstance(one, ModelFile)}
@@ -168,7 +168,7 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
     held: Any = None
     if place is not None:
         if qid is not None or doc_ids is not None:
-            what = "judged rows bring their own queries and document ids; give no qid, doc_ids"
+            what = "judged rows have queries and document ids of their own. Omit qid and doc_ids"
             raise InvalidInputError(what, argument="qid")
         frame = place.place if place.kind == "frame" else None
         for name, one in models.items():
@@ -209,10 +209,10 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
 def _grades_alone(
     grades: Any, qid: Any, doc_ids: Any, models: Mapping[str, Any]
 ) -> tuple[Judgements, np.ndarray | None, str]:
-    """Return judgements without rows, the order of the caller's rows in them, and a note on a single query."""
+    """Return judgements without rows, the order of the caller's rows, and a note if there is a single query."""
     if models:
         raise InvalidInputError(
-            f"{next(iter(models))} is a ranker, which needs rows to score",
+            f"{next(iter(models))} is a ranker, which requires rows to score",
             remedies=["give RankingData(X, y, qid), or scores"],
             code="no-rows",
         )
@@ -223,9 +223,9 @@ def _grades_alone(
 
 
 def _rows_of_frame(model: Any, frame: Any) -> Any:
-    """Return the columns of a data frame as a model of another library reads them; None if it reads a RankingData.
+    """Return the columns of a data frame as a model of another library reads them, or None for RankingData.
 
-    truerank's own rankers do, and models that were trained on an array, whose columns have no names.
+    truerank's rankers, and models that were trained on an array without column names, read a RankingData.
     """
     if frame is None or keeps_sketch(model):
         return None
@@ -239,7 +239,7 @@ def _rows_of_frame(model: Any, frame: Any) -> Any:
 
 
 def stated_order(entry: str) -> tuple[str, float | None]:
-    """The file or column of an entry, and 1 or -1 where the entry states which end is best.
+    """Return the file or column of an entry, and 1 or -1 if the entry states the best end, else None.
 
     >>> stated_order("bm25"), stated_order("-rank"), stated_order("rank:ascending"), stated_order("points:descending")
     (('bm25', None), ('rank', -1.0), ('rank', -1.0), ('points', 1.0))
@@ -258,7 +258,7 @@ def _stated(entry: str) -> tuple[str, float | None]:
 
 
 def read_stated(entry: str, data: Any) -> np.ndarray:
-    """The scores of a file in the file's order, higher is better; refused if they may be ranks."""
+    """Return the scores of a file in the file's order, higher is better; reject scores that may be ranks."""
     from truerank.io.scores import read_scores
 
     path, order = stated_order(entry)
@@ -278,7 +278,7 @@ def _loaded(system: Any) -> Any:
 
 
 def _column(rows: Any, name: str, where: str) -> np.ndarray:
-    """Return a column that is used as scores, in the file's order."""
+    """Return a column of scores in the order of the file."""
     if not isinstance(rows, RankingData):
         raise InvalidInputError(
             f"{name!r} is not a file, and {where} have no columns in this process", code="no-column"
@@ -297,7 +297,7 @@ def _column(rows: Any, name: str, where: str) -> np.ndarray:
 
 
 def _values(name: str, system: Any, columns: Mapping[str, np.ndarray], n_rows: int) -> tuple[float, bool, Any]:
-    """Return the sign of scores, whether their order was stated, and the scores in the caller's order of rows."""
+    """Return the sign of scores, whether their order was stated, and the scores in the caller's row order."""
     if isinstance(system, str | os.PathLike):
         from truerank.io.scores import read_scores
 
@@ -308,7 +308,7 @@ def _values(name: str, system: Any, columns: Mapping[str, np.ndarray], n_rows: i
 
 
 def _used(data: Any, known: Known | None) -> Any:
-    """Return the rows with the features that models read, which remarks are about; without features if none does."""
+    """Return the rows with the features that models read, for remarks; without features if no model reads any."""
     if not isinstance(data, RankingData):
         return data
     return data.without_features() if known is None else as_in_training(data, known.columns)

@@ -1,1 +1,1 @@
-"""Few human judgements and model judges: what to judge, and unbiased estimates with intervals from it."""
+"""Plans and unbiased estimates with intervals from few human judgements and model judges."""

@@ -19,7 +19,7 @@ from truerank.significance.intervals import Interval, stretched_percentiles
 
 @dataclass(frozen=True)
 class Agreement(Result):
-    """Agreement of two judges on the documents that both have judged."""
+    """The agreement of two judges on the documents that both have judged."""
 
     n: int
     topics: int
@@ -35,7 +35,7 @@ class Agreement(Result):
 
     @property
     def summary(self) -> str:
-        """How many documents both have judged."""
+        """A sentence with the number of documents that both have judged."""
         return f"{self.n} documents of {self.topics} topics judged by both; 95 % intervals over topics"
 
     def _figures(self) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: R
     """Return how well two judges (qrels) agree on the documents that both have judged.
 
     Negative grades mean not judged. Intervals are percentiles of a bootstrap over topics, and NaN for a single topic.
-    Their distances from the value are multiplied by t √(m/(m - 1)) / 1.96, with Student's quantile t for m topics.
-    Kappa and alpha are NaN where both judges give one grade to all documents.
+    The distances of the ends from the value are multiplied by t √(m/(m - 1)) / 1.96, with Student's quantile t for m
+    topics. Kappa and alpha are NaN if both judges give one grade to all documents.
 
     Notes
     -----
@@ -87,7 +87,7 @@ def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: R
     ]  # fmt: skip
     if not shared:
         raise InvalidInputError(
-            "no document is judged by both; check that their topics and document ids are the same",
+            "no document is judged by both. Check that topics and document ids of both are the same",
             code="nothing-common",
         )
     topics, x, y = zip(*shared)
@@ -115,7 +115,7 @@ def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: R
 
 
 def _interval(values: np.ndarray, topics: int, limits: tuple[float, float]) -> Interval:
-    """The first value, and percentiles of the others, stretched for few topics, within the limits of the statistic."""
+    """Return the first value and percentiles of the others, stretched for few topics, within the statistic's limits."""
     drawn, value = values[1:][~np.isnan(values[1:])], float(values[0])
     if topics < 2 or not len(drawn):
         return Interval(value, np.nan, np.nan)

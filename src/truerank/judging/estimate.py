@@ -28,7 +28,7 @@ _SHOWN_PAIRS = 30
 
 @dataclass(frozen=True)
 class Estimated:
-    """Value of a run, or difference of two runs (`b` is not None), with intervals; NaN where there is none."""
+    """The value of a run, or the difference of two runs (`b` is not None), with intervals; NaN without an interval."""
 
     a: str
     b: str | None
@@ -54,7 +54,7 @@ class Estimated:
 
 
 class Spread(NamedTuple):
-    """Standard error of a sum, its degrees of freedom and the number of terms."""
+    """The standard error of a sum, its degrees of freedom and the number of terms."""
 
     error: float
     freedom: int
@@ -69,8 +69,8 @@ class Spread(NamedTuple):
 def spread_of(variances: np.ndarray) -> Spread:
     """Return the spread of a sum of independent terms with these estimated variances (N,).
 
-    Where a few terms make up most of the variance, its estimate is uncertain. Student's quantile with Satterthwaite's
-    degrees of freedom 2 (Σ v)² / Σ v² accounts for this.
+    If a few terms make up most of the variance, its estimate is uncertain. Student's quantile with Satterthwaite's
+    degrees of freedom 2 (Σ v)² / Σ v² accounts for this uncertainty.
     """
     total, squares = float(variances.sum()), float((variances**2).sum())
     freedom = int(2.0 * total**2 / squares) if squares > 0 else 1
@@ -108,8 +108,8 @@ def sampled_of(plan: Plan, keys: list[tuple[str, str]]) -> Sampled:
         number, place = (int(one[0]) for one in np.nonzero(lost))
         topic, document = keys[place]
         raise InvalidInputError(
-            f"round {number + 1} lacks topic {topic}, document {document}, which an earlier round did not draw; "
-            "restore the file of the plan, and do not delete rows",
+            f"round {number + 1} lacks topic {topic}, document {document}, which an earlier round did not draw. "
+            f"Restore the file of the plan, and do not delete rows",
             code="lost-document",
         )
     budgets = np.zeros(plan.n_rounds)
@@ -123,7 +123,7 @@ def gain_estimates(sampled: Sampled, factors: Factors, gained: np.ndarray, other
 
     Round r estimates g by g itself where an earlier round has judged it, else by b_r + I (g - b_r) / π_r, with the
     estimated variance I (1 - π_r) ((g - b_r) / π_r)². The prediction b_r uses the labels of the rounds up to r without
-    the document's own, and those of `others` (bool (N,)). The errors of different rounds are uncorrelated.
+    the document's own label, and the labels of `others` (bool (N,)). The errors of different rounds are uncorrelated.
     """
     total, variance = np.zeros(len(gained)), np.zeros(len(gained))
     for known, drawn, chances, shares in zip(*sampled):
@@ -137,10 +137,10 @@ def gain_estimates(sampled: Sampled, factors: Factors, gained: np.ndarray, other
 
 
 class Estimate(Result):
-    """Estimates of a measure for several runs, made by `estimate`.
+    """The result of `estimate`: estimates of a measure for several runs.
 
-    `values` are by run, `budget` and `judged` the expected and the realised number of human judgements, and `remarks`
-    name what lies outside the plan.
+    `values` are by run, `budget` and `judged` are the expected and the actual number of human judgements, and `remarks`
+    describe documents outside the plan.
     """
 
     KIND: ClassVar[str] = "estimate"
@@ -177,7 +177,7 @@ class Estimate(Result):
         return [self.difference(a, b) for a, b in combinations(self.runs, 2)]
 
     def first_outside(self, run: str) -> tuple[str, str]:
-        """Return topic and id of the first document outside the plan to which a run gives weight."""
+        """Return topic and id of the first document outside the plan with weight in a run."""
         return self._frame.keys[np.flatnonzero((self._frame.difference(run, None) != 0) & ~self._inside)[0]]
 
     def _estimated(self, a: str, b: str | None) -> Estimated:
@@ -218,14 +218,14 @@ class Estimate(Result):
 
     @property
     def summary(self) -> str:
-        """What is estimated, and from what."""
+        """A sentence on the measure, the runs and the judgements."""
         return (
             f"{self.measure}, convention {self.convention}, {self.n_topics} topics, from {self.judged} human "
             f"judgements (expected {self.budget:.1f}), judges: {', '.join(self.judges) or 'none'}"
         )
 
     def blocks(self) -> list[Any]:
-        """Return what is printed: paragraphs, and tables as (header, rows)."""
+        """Return the printed blocks: paragraphs, and tables as (header, rows)."""
         header = ["value", "95% interval", "topics like these"]
         parts: list[Any] = [
             self.summary,
@@ -240,10 +240,11 @@ class Estimate(Result):
             ]  # fmt: skip
             parts.append((["difference", *header, "p", "p (Holm)", "plan worth", "judge worth"], rows))
             if len(pairs) > len(rows):
-                parts.append(f"{len(pairs) - len(rows)} further pairs: difference(a, b) returns each")
+                parts.append(f"{len(pairs) - len(rows)} further pairs: difference(a, b) returns each of them")
             parts.append(
                 "Intervals and p are for each pair alone, and for these topics unless a column says otherwise. "
-                "`worth`: how many times the judgements are needed without the plan, and without the judges. A plan "
+                "`worth`: the factor by which the number of judgements would grow without the plan, and without the "
+                "judges. A plan "
                 "for differences leaves values uncertain; a plan of all values (pairs=None) is for values."
             )
             bias_p = holm(np.nan_to_num([one.judge_p for one in pairs], nan=1.0)).tolist()
@@ -288,20 +289,20 @@ def estimate(
     Parameters
     ----------
     runs, measure, topics, totals, scale, convention
-        As in `plan_judgements`; also other runs over the plan's documents.
+        As in `plan_judgements`; other runs over the plan's documents are also accepted.
     plan : Plan or path
-        From `plan_judgements`; every drawn document must have a grade.
+        Plan from `plan_judgements`, in which every drawn document must have a grade.
     human : qrels, optional
-        Human grades; None where the plan has them. Grades of other documents only help predictions.
+        Human grades; None if the plan has them. Grades of documents that were not drawn only improve predictions.
     judges : dict or list of qrels, optional
-        Labels of model judges for the plan's documents, on any scale: each label is a level of its own.
+        Labels of model judges for the plan's documents, on any scale: each label is a level.
 
     Notes
     -----
     The variance for these topics is Σ_(drawn) (1 - π) (w (g - b) / π)², with Student's quantile of Satterthwaite's
-    degrees of freedom. For topics like these, the variance is s²(T_q) / Q of the topics' own estimates, with Q - 1
-    degrees of freedom. `judging/predictions.py` has the predictions. The cost is O(documents · runs + judged ·
-    columns²). Särndal, Swensson and Wretman (1992), section 6.3; Angelopoulos et al. (2023), Science 382, equation 1.
+    degrees of freedom. For a population of similar topics, the variance is s²(T_q) / Q of the topics' own estimates,
+    with Q - 1 degrees of freedom. `judging/predictions.py` has the predictions. The cost is O(documents · runs + judged
+    · columns²). Särndal, Swensson and Wretman (1992), section 6.3; Angelopoulos et al. (2023), Science 382, equation 1.
 
     >>> from truerank import plan_judgements
     >>> runs = {"a": {"1": {"x": 2.0, "y": 1.0}}, "b": {"1": {"y": 2.0, "x": 1.0}}}
@@ -327,7 +328,7 @@ def estimate(
         if both.sum() >= FEWEST_RESIDUALS and np.ptp(grades[both]) > 0 and np.array_equal(own[both], grades[both]):
             raise InvalidInputError(
                 f"judge {name!r} gives every one of the {int(both.sum())} judged documents the human grade: its labels "
-                "are copies of the human ones. Leave it out, or give the judge's own labels",
+                f"are copies of the human grades. Omit this judge, or pass its own labels",
                 code="copies",
             )
     found = Estimate(one, frame, known, grades, labels, others, highest)

@@ -1,4 +1,4 @@
-"""Do model judges order systems as people do? Rank correlations over topics, swapped pairs, judgements that mend it."""
+"""Test whether model judges order systems as people do: rank correlations, swapped pairs, and required judgements."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CELLS = 4_000_000  # numbers held at a time
 
 
 class JudgeOrder(NamedTuple):
-    """How a judge orders the systems, compared with people; intervals are over topics."""
+    """The order of the systems by a judge, compared with the order by people; intervals are over topics."""
 
     judge: str
     tau: Interval  # Kendall's tau-b
@@ -60,10 +60,10 @@ class Leaderboard(Result):
 
     @property
     def summary(self) -> str:
-        """The judge whose order is nearest to that of people."""
+        """A sentence on the judge whose order is closest to the order by people."""
         best = max(self.judges, key=lambda one: np.nan_to_num(one.tau.estimate, nan=-2.0))
         pairs = len(self.means) * (len(self.means) - 1) // 2
-        nearest = f" is nearest to people of {counted(len(self.judges), 'judge')}: it" if len(self.judges) > 1 else ""
+        nearest = f" is closest to people of {counted(len(self.judges), 'judge')}: it" if len(self.judges) > 1 else ""
         return (
             f"{best.judge}{nearest} swaps {best.swapped} of {counted(pairs, 'pair')} of systems, {len(best.swaps)} "
             f"of them significantly (tau {_shown(best.tau)})."
@@ -87,14 +87,14 @@ class Leaderboard(Result):
         caption = (
             f"{self.measure}, convention {self.convention}, {counted(len(self.means), 'system')}, "
             f"{counted(self.topics, 'topic')}; 95 % intervals over topics. A pair is swapped significantly if the "
-            "human and the model judgements both show a difference, in opposite directions (max-T for all pairs of a "
-            f"judge and people). The last column: human judgements, drawn as `plan_judgements` does, with which the "
-            f"expected tau is {RESTORED}"
+            f"human and the model judgements both show a difference, in opposite directions (max-T for all pairs of a "
+            f"judge and people). The last column: number of human judgements, drawn as in `plan_judgements`, for an "
+            f"expected tau of {RESTORED}"
         )
         return styled_table(rows, header, style, caption)
 
     def __str__(self) -> str:
-        lines = [f"{one.judge} swaps {better} and {worse}: people find {better} better"
+        lines = [f"{one.judge} swaps {better} and {worse}: {better} is better by human judgements"
                  for one in self.judges for better, worse in one.swaps]  # fmt: skip
         more = [f"{len(lines) - 20} more"] if len(lines) > 20 else []
         return "\n\n".join(filter(None, [super().__str__(), "\n".join(lines[:20] + more)]))
@@ -117,37 +117,37 @@ def leaderboard(
     Parameters
     ----------
     human : qrels
-        Human grades. Only topics that the human and all model judgements have are used.
+        Human grades. Only topics with human judgements and labels of all model judges are used.
     judges : dict or list of qrels, or one
         Labels of model judges. A document without a label is not relevant.
     runs : dict or list of runs
-        Three systems or more.
+        At least three systems.
     measure, convention
         A mean over topics, by default nDCG@10 with the convention "trec".
     topics : "common" or "all", optional
-        Required where the runs have different topics.
+        Required if the runs have different topics.
     restore : bool, default True
-        For DCG, P and RBP, also estimate how many human judgements restore the order: the expected number of a plan
-        (`plan_judgements`, one round, all pairs) with which the order by `estimate`, helped by the judge, has an
-        expected tau of 0.9 with the order by all human grades. Budgets grow by half from two a topic, 20 plans each,
-        with interpolation between the last two, and documents that people have not judged count 0.
+        For DCG, P and RBP, also estimate how many human judgements restore the order. It is the expected number of a
+        plan (`plan_judgements`, one round, all pairs) for which the order by `estimate`, with the judge's labels, has
+        an expected tau of 0.9 with the order by all human grades. Budgets start at two judgements per topic and grow by
+        half, with 20 plans each, and interpolation between the last two. Documents without a human grade count 0.
     n_resamples : int, default 2,000
-        Samples of topics for the intervals.
+        Number of samples of topics for the intervals.
 
     Raises
     ------
     InvalidInputError
-        With fewer than three systems or two topics, and for a measure that is no mean over topics.
+        With fewer than three systems or two topics, and for a measure that is not a mean over topics.
 
     Notes
     -----
     Systems are tied if their means are equal. tau-b counts a tied pair in neither direction; tau_AP and RBO are means
     over the orders of tied systems. Intervals are over topics, with the human and the model judgements of a topic
-    together. They reach from the lowest to the highest end of three: the percentile interval of a bootstrap, its
-    reflection about the estimate, and the estimate ± t times the deviation of the jackknife (n - 1 degrees of freedom).
-    Resampled orders are noisier than the order itself, so that the bootstrap alone is too narrow for many systems; for
-    few, leaving out one topic may change nothing, and the jackknife alone is too narrow (`python -m validation
-    leaderboards`).
+    together. An interval reaches from the lowest to the highest end of three intervals: the percentile interval of a
+    bootstrap, its reflection about the estimate, and the estimate ± t times the deviation of the jackknife (n - 1
+    degrees of freedom). Resampled orders are noisier than the order itself, so that the bootstrap alone is too narrow
+    for many systems. For few systems, leaving out one topic may change nothing, and the jackknife alone is too narrow
+    (`python -m validation leaderboards`).
 
     References
     ----------
@@ -168,13 +168,13 @@ def leaderboard(
     named, systems = judges_by_name(judges), runs_by_name(runs) or {}
     if len(systems) < 3 or not named:
         raise InvalidInputError(
-            f"a leaderboard needs three systems and a judge, got {len(systems)} and {len(named)}", argument="runs"
+            f"a leaderboard requires three systems and a judge, got {len(systems)} and {len(named)}", argument="runs"
         )
     tables = [qrels.by_topic(qrels.grades) for qrels in map(as_qrels, (human, *named.values()))]
     shared = [topic for topic in tables[0] if all(topic in own for own in tables)]
     if len(shared) < 2:
         raise InvalidInputError(
-            f"the human and the model judgements share {counted(len(shared), 'topic')}; two are needed",
+            f"the human and the model judgements share {counted(len(shared), 'topic')}, but two are required",
             code="few-topics",
         )
     values = [_values(as_qrels({topic: own[topic] for topic in shared}), systems, one, topics) for own in tables]
@@ -184,7 +184,7 @@ def leaderboard(
     for judge, own, label, table in zip(named, values[1:], named.values(), tables[1:]):
         _remark_on_labels(judge, *(_labels(one, shared) for one in (table, tables[0])))
         if np.ptp(own.mean(axis=0)) == 0:
-            warn(f"judge {judge!r} gives all systems the same {name}, so that its labels have no order of systems")
+            warn(f"judge {judge!r} gives all systems the same {name}, so that its labels define no order of systems")
         tau, tau_ap, rbo = _agreement(values[0], own, draws)
         swapped, swaps = 0, list[tuple[str, str]]()
         better = list(systems)
@@ -204,23 +204,23 @@ def _labels(table: dict[str, dict[str, float]], topics: list[str]) -> np.ndarray
 
 
 def _remark_on_labels(judge: str, labels: np.ndarray, grades: np.ndarray) -> None:
-    """Warn of labels on another scale: a measure uses them without conversion."""
+    """Warn of labels on another scale, which a measure uses without conversion."""
     outside = labels[-1] > grades[-1] or labels[0] < min(grades[0], 0.0)
     if outside or ((labels % 1).any() and not (grades % 1).any()):
         warn(
-            f"judge {judge!r} has labels from {labels[0]:g} to {labels[-1]:g}, and people gave {grades[0]:g} to "
-            f"{grades[-1]:g}; the measure uses them as grades. Convert another scale to that of people"
+            f"judge {judge!r} has labels from {labels[0]:g} to {labels[-1]:g}, but human grades are from {grades[0]:g} "
+            f"to {grades[-1]:g}. The measure uses the labels as grades. Convert them to the scale of the human grades"
         )
 
 
 def _values(qrels: Qrels, systems: dict[str, Any], measure: Measure, topics: str | None) -> np.ndarray:
-    """Values (topics, systems)."""
+    """Return values (topics, systems)."""
     judged, _ = settle_topics({name: judge_run(qrels, run) for name, run in systems.items()}, topics)
     return np.nan_to_num(np.array([measure.per_query(*one) for one in judged.values()]).T)
 
 
 def _agreement(human: np.ndarray, judge: np.ndarray, draws: np.ndarray) -> list[Interval]:
-    """Tau, tau_AP and RBO of means of values (topics, systems), with intervals from weights of topics (draws, n)."""
+    """Return tau, tau_AP and RBO of means of values (topics, systems), with intervals from topic weights (draws, n)."""
     n, k = human.shape
     weights = np.concatenate([np.full((1, n), 1 / n), (1 - np.eye(n)) / (n - 1), draws])
     step = max(1, _CELLS // k**2)
@@ -241,9 +241,9 @@ def _agreement(human: np.ndarray, judge: np.ndarray, draws: np.ndarray) -> list[
 def correlations(truth: np.ndarray, judged: np.ndarray, p: float = _PERSISTENCE) -> np.ndarray:
     """Return tau-b, tau_AP and RBO (3, d) of two orders of k systems, from means (d, k) that differ beyond rounding.
 
-    tau_AP adds up over the places below the first the share of the systems above that belong there. With s systems
-    above a group of t that the judge ties, and c of them truly above one of the group, the mean over the orders of the
-    group is t/2 + (c - s/2)(H_(s+t-1) - H_(s-1)), divided by t, for its places, without the first.
+    tau_AP sums, over the places below the first, the share of the systems above that are truly above. Let s systems be
+    above a group of t systems that the judge ties, and let c of the s be truly above a member. The mean over the orders
+    of the group is then t/2 + (c - s/2)(H_(s+t-1) - H_(s-1)), divided by t, for its places, without the first.
     """
     d, k = truth.shape
     x, y = (np.sign(differences_of(own[:, :, None], own[:, None, :])) for own in (truth, judged))
@@ -266,7 +266,7 @@ def correlations(truth: np.ndarray, judged: np.ndarray, p: float = _PERSISTENCE)
 
 
 def _swapped(human: np.ndarray, judge: np.ndarray, random_state: RandomState) -> list[tuple[int, int, bool]]:
-    """Pairs (better by people, worse by people, significantly) that the judge orders the other way."""
+    """Return the pairs (better by people, worse by people, significant) that the judge orders the other way."""
     pairs = np.array(list(combinations(range(human.shape[1]), 2)))
     d = np.concatenate([differences_of(own[:, pairs[:, 0]], own[:, pairs[:, 1]]) for own in (human, judge)], axis=1)
     means = [own.mean(axis=0) for own in (human, judge)]
@@ -283,7 +283,7 @@ def _restored(
     human: object, judge: dict[str, Any], systems: dict[str, Any], measure: Measure, shared: list[str],
     rng: np.random.Generator,
 ) -> int:  # fmt: skip
-    """Human judgements with which the order by an estimate has an expected tau of `RESTORED`."""
+    """Return the number of human judgements for which the order by an estimate has an expected tau of `RESTORED`."""
     frame = Frame(systems, measure, "all", among=[(topic, "") for topic in shared])
     gained = gains(measure, np.nan_to_num(frame.grades(human)))
     factors, weights = make_factors(frame, judges_labels(frame, judge, np.inf)), frame.weights.toarray()

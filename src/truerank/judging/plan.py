@@ -1,4 +1,4 @@
-"""Which documents people should judge: samples with known probabilities, in rounds."""
+"""Plans of documents for people to judge: samples with known probabilities, in rounds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # start of a 
 
 @dataclass(frozen=True)
 class Plan:
-    """Documents with their probabilities of being drawn; a document has a row in each round that could draw it."""
+    """Documents with their probabilities of being drawn, with a row for each round that could draw the document."""
 
     topics: np.ndarray
     documents: np.ndarray
@@ -82,15 +82,15 @@ class Plan:
                 continue
             if grades[row] == grades[row] and grades[row] != grade:
                 raise InvalidInputError(
-                    f"topic {topic}, document {document}: the plan has grade {grades[row]:g} and the labels {grade:g}; "
-                    "correct one of them",
+                    f"topic {topic}, document {document}: the plan has grade {grades[row]:g}, but the labels have "
+                    f"{grade:g}. Correct one of them",
                     code="contradiction",
                 )
             grades[row] = grade
         return replace(self, grades=grades)
 
     def rows(self) -> list[list[str]]:
-        """Return the rows of the file without its header, drawn documents first."""
+        """Return the rows of the file without the header; drawn documents come first."""
         return [
             [self.topics[row], self.documents[row], str(self.rounds[row]), repr(float(self.budgets[row])),
              repr(float(self.probabilities[row])), "yes" if self.drawn[row] else "no",
@@ -99,13 +99,14 @@ class Plan:
         ]  # fmt: skip
 
     def cells(self) -> list[list[str]]:
-        """Return `rows` for a spreadsheet: ids that it may take for formulas begin with an apostrophe."""
+        """Return `rows` for a spreadsheet, with an apostrophe before ids that it could treat as formulas."""
         return [[*(f"'{name}" if _FORMULA.match(name) else name for name in row[:2]), *row[2:]] for row in self.rows()]
 
     def write(self, target: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write the plan as a CSV file for people to fill in, atomically.
 
-        InvalidInputError: `target` has grades that this plan lacks, or is not a plan; with `replace` this is a warning.
+        Raises InvalidInputError if `target` has grades that this plan lacks, or is not a plan; with `replace`, this is
+        a warning.
         """
         if lost := self._lost(target):
             if not replace:
@@ -121,7 +122,7 @@ class Plan:
             opened.writelines(map(_line, [COLUMNS, *self.cells()]))
 
     def _lost(self, target: str | os.PathLike[str]) -> str:
-        """Return what the file has that this plan lacks, "" if nothing."""
+        """Return the grades of the file that this plan lacks, as text, or "" if there are none."""
         if not os.path.isfile(target) or os.path.getsize(target) == 0:
             return ""
         try:
@@ -148,11 +149,11 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def read_plan(source: PathLike | IO[str]) -> Plan:
-    """Read a plan from a file that `Plan.write` wrote and people have filled in.
+    """Read a plan from a file that `Plan.write` wrote and people have completed.
 
-    Rows and columns may have any order; other columns are ignored. Semicolons and decimal commas are read, as European
-    spreadsheets write them. `estimate` uses a grade in a row that was not drawn
-    (`judge` is `no`) for predictions only.
+    Rows and columns may have any order; unknown columns are ignored. Semicolons and decimal commas, as European
+    spreadsheets write them, are accepted. `estimate` uses a grade in a row that was not drawn (`judge` is `no`) for
+    predictions only.
     """
     name = str(getattr(source, "name", "" if hasattr(source, "read") else source))
     text = read_text(source) if isinstance(source, str | os.PathLike) else source.read()
@@ -167,7 +168,7 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
     if lacking := [column for column in COLUMNS if column not in head]:
         raise DataFileError(
             f"the plan has no column {lacking[0]!r}; expected {', '.join(COLUMNS)}. Labels without a plan have unknown "
-            "probabilities: make a plan first (plan_judgements, truerank judge plan)", name, 1, code="columns",
+            f"probabilities: create a plan first (plan_judgements, truerank judge plan)", name, 1, code="columns",
         )  # fmt: skip
     places = [head.index(column) for column in COLUMNS]
     rows: list[tuple[Any, ...]] = []
@@ -186,7 +187,7 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
             row = (topic, document, int(number), float(budget), float(chance), asked == "yes", float(grade or "nan"))
         except ValueError as error:
             raise DataFileError(
-                f"{error}; round, budget, probability and grade are numbers", name, line, code="not-a-number"
+                f"{error}; round, budget, probability and grade must be numbers", name, line, code="not-a-number"
             ) from error
         if not (0.0 < row[4] <= 1.0 and 0 < row[3] < math.inf and row[2] >= 1 and asked in ("yes", "no")) or math.isinf(
             row[6]
@@ -200,7 +201,7 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
             )
         if (key := row[:3]) in seen:
             raise DataFileError(
-                f"document {document!r} of topic {topic!r} is in line {seen[key]} too", name, line, code="twice"
+                f"document {document!r} of topic {topic!r} is also in line {seen[key]}", name, line, code="twice"
             )
         seen[key] = line
         rows.append(row)
@@ -218,15 +219,16 @@ def as_plan(plan: object) -> Plan:
     """Return a plan, or read it from a file."""
     if plan is None or isinstance(plan, Mapping):
         raise InvalidInputError(
-            "labels without a plan have unknown probabilities of being chosen, and no estimate from them is unbiased. "
-            "Make a plan first: plan_judgements(runs, measure, budget=100)",
+            "labels without a plan have unknown probabilities, so that no estimate from them is unbiased. Create a "
+            "plan first:"
+            " plan_judgements(runs, measure, budget=100)",
             code="no-plan",
         )
     return plan if isinstance(plan, Plan) else read_plan(cast(PathLike, plan))
 
 
 def check_judged(plan: Plan, scale: Sequence[float] | None) -> float:
-    """Return the highest grade of the scale; every drawn document must have a grade within it."""
+    """Return the highest grade of the scale; raise unless every drawn document has a grade within the scale."""
     low, high = (float(end) for end in (SCALE if scale is None else scale))
     wrong, lacking = (plan.grades < low) | (plan.grades > high), plan.drawn & np.isnan(plan.grades)
     for bad in (wrong, lacking):
@@ -236,8 +238,8 @@ def check_judged(plan: Plan, scale: Sequence[float] | None) -> float:
         where, grade = f"topic {plan.topics[row]}, document {plan.documents[row]}", plan.grades[row]
         if bad is lacking:
             raise InvalidInputError(
-                f"{n} of the {int(plan.drawn.sum())} documents that were drawn have no grade, the first: {where}. "
-                "Judge all of them: leaving some out makes every figure biased",
+                f"{n} of the {int(plan.drawn.sum())} drawn documents have no grade, the first of them {where}. Judge "
+                f"all of them: missing grades bias every figure",
                 code="no-grade",
             )
         least, most = math.floor(min(low, grade)), math.ceil(max(high, grade))
@@ -280,11 +282,11 @@ def plan_judgements(
     totals: Mapping[Any, float] | None = None, scale: Sequence[float] | None = None, convention: str = "trec",
     random_state: RandomState = None,
 ) -> Plan:  # fmt: skip
-    """Draw the documents that people should judge, so that runs can be compared from few judgements.
+    """Draw the documents that people should judge, to compare runs from few judgements.
 
-    Each document d is drawn independently with probability π(d) ∝ w(d) · sd(d), cut at 1. w is the root mean square,
-    over the pairs of runs, of the difference of the weights that the measure gives to the document. sd is the standard
-    deviation of its gain, predicted from earlier judgements (1 in the first round).
+    Each document d is drawn independently with probability π(d) ∝ w(d) · sd(d), cut at 1. Here, w is the root mean
+    square, over the pairs of runs, of the difference of the weights that the measure gives to the document, and sd is
+    the standard deviation of its gain, predicted from earlier judgements (1 in the first round).
 
     Parameters
     ----------
@@ -293,19 +295,20 @@ def plan_judgements(
     measure : str or Measure, default "DCG@10"
         DCG, P, RBP, or R@k with `totals`, the number of relevant documents of each topic.
     budget : float, default 100
-        Expected number of judgements in this round, at least two a topic. The number drawn varies.
+        Expected number of judgements in this round, at least two per topic. The actual number varies.
     human : Plan or qrels, optional
-        A judged `Plan` makes the result one more round, over the documents that are not judged yet. Qrels only predict
-        deviations.
+        A judged `Plan` is extended by one more round, over the documents that are not judged yet. Qrels are only used
+        to predict deviations.
     judges : dict or list of qrels, optional
-        Labels of model judges, which change the plan only together with `human`.
+        Labels of model judges, which affect the plan only together with `human`.
     pairs : "all", list of (str, str), or None, default "all"
-        Pairs of runs to compare. If None, the plan is for the values of the runs, not their differences.
+        Pairs of runs to compare. If None, the plan is for the values of the runs, not for differences.
     uniform : bool, default False
-        Give all documents the same probability.
+        Whether all documents have the same probability.
     topics, scale, convention
-        "common" or "all", required where the runs have different topics; lowest and highest human grade (default: 0 and
-        4); evaluation convention for settings that the measure's name omits ("trec": the gain of DCG is the grade).
+        "common" or "all", required if the runs have different topics; lowest and highest human grade (default: 0 and
+        4); evaluation convention for settings that the name of the measure omits ("trec": the gain of DCG is the
+        grade).
 
     Notes
     -----
@@ -345,7 +348,9 @@ def plan_judgements(
     known = set() if before is None else {(topic, d) for topic, own in before.judged.items() for d in own}
     free = [row for row, key in enumerate(keys) if key not in known]
     if not free:
-        raise InvalidInputError("every document that a run gives weight to is judged already; there is nothing to plan")
+        raise InvalidInputError(
+            "every document with weight in a run is already judged, so that there is nothing to plan"
+        )
     chances = allocate(importance[free], budget)
     number = 1 if before is None else before.n_rounds + 1
     drawn = stream(seed_of(random_state), "judging", number).random(len(free)) < chances
@@ -361,7 +366,7 @@ def plan_judgements(
 
 
 def _deviations(factors: Factors, gained: np.ndarray) -> np.ndarray:
-    """Standard deviation of each document's gain about its prediction, shrunk over levels and never 0."""
+    """Return the standard deviation of each document's gain about its prediction, shrunk over levels and never 0."""
     judged = ~np.isnan(gained)
     values = np.where(judged, gained, 0.0)
     squares = np.where(judged, (values - factors.predict(judged, values)) ** 2, 0.0)

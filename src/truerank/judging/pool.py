@@ -1,4 +1,4 @@
-"""Pool bias: what each group's runs would have lost if the group had not fed the pool of judged documents."""
+"""Pool bias: the loss of each group's runs if the group had not contributed to the pool of judged documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from truerank.significance.intervals import Interval, mean_interval
 
 
 class RunLoss(NamedTuple):
-    """A run with all judgements, and without those that only its group contributed."""
+    """The values of a run with all judgements, and without the judgements that only its group contributed."""
 
     run: str
     group: str
@@ -39,7 +39,7 @@ class RunLoss(NamedTuple):
 
 
 class GroupLoss(NamedTuple):
-    """What only one group contributed to the pool, and what its runs lose without it."""
+    """The judgements that only one group contributed, and the loss of its runs without them."""
 
     group: str
     unique: int  # judged documents that only the group's runs rank to the depth
@@ -48,13 +48,13 @@ class GroupLoss(NamedTuple):
 
     @property
     def worst(self) -> RunLoss:
-        """The run that loses most."""
+        """The run with the largest loss."""
         return max(self.runs, key=lambda one: one.loss.estimate)
 
 
 @dataclass(repr=False, eq=False)
 class PoolBias(Result):
-    """The result of `pool_bias`, the group that loses most first."""
+    """The result of `pool_bias`, with the largest loss of a group first."""
 
     measure: str
     convention: str
@@ -66,7 +66,7 @@ class PoolBias(Result):
 
     @property
     def summary(self) -> str:
-        """The largest loss, which bounds what a run outside the pool may be expected to lose."""
+        """A sentence on the largest loss, an approximate bound of the loss of runs outside the pool."""
         worst = self.groups[0].worst
         if worst.loss.estimate <= 0:
             return "No run loses without the documents that only its group contributed."
@@ -102,10 +102,10 @@ class PoolBias(Result):
             row = [mean, worst.loss.estimate, ends, worst.run, worst.rank, worst.reduced_rank]
             rows.append([one.group, *counts, *row])
         caption = (
-            f"{self.measure}, convention {self.convention}, {counted(self.topics, 'topic')}. Each group is judged "
-            "without the judged documents that, of these runs, only its own rank among the first "
-            f"{self.depth} (`only here`); `largest`: the loss of the run that loses most, with its ranks among all "
-            "runs, and the interval that this run has by itself, without a correction for the choice"
+            f"{self.measure}, convention {self.convention}, {counted(self.topics, 'topic')}. Each group is evaluated "
+            f"without the judged documents that only its own runs rank among the first {self.depth} (`only here`); "
+            f"`largest`: the largest loss of a run, with its ranks among all runs, and its interval without a "
+            f"correction for the selection"
         )
         return styled_table(rows, header, style, caption)
 
@@ -114,28 +114,29 @@ def pool_bias(
     qrels: object, runs: object, groups: Mapping[str, str] | PathLike, measure: MeasureLike = "AP", *,
     depth: int = 100, convention: str = "trec",
 ) -> PoolBias:  # fmt: skip
-    """Return what the runs of each group lose without the judgements that only the group contributed.
+    """Return the loss of each group's runs without the judgements that only the group contributed.
 
-    A group that had not taken part would not have had its own documents judged. The loss shows how reliable the
-    judgements are for systems that did not feed the pool.
+    If a group had not taken part, its own documents would not have been judged. The loss shows how reliable the
+    judgements are for systems that did not contribute to the pool.
 
     Parameters
     ----------
     qrels : qrels
     runs : dict or list of runs
-        The runs that fed the pool, of at least two groups. A topic that a run lacks counts 0.
+        The runs that contributed to the pool, from at least two groups. A topic that a run lacks counts 0.
     groups : dict of run to group, or path
         A CSV file has the columns run and group.
     measure, convention
         A mean over topics, by default AP with the convention "trec".
     depth : int, default 100
-        Depth of the pool: a document is unique to a group if no run of another group ranks it so high. Only the given
-        runs are known, so a document that a missing run also retrieved may count as unique: losses are then too large.
+        Depth of the pool: a document is unique to a group if no run of another group ranks it within this depth. Only
+        the given runs are known, so that a document of a missing run may count as unique, and losses are then too
+        large.
 
     Raises
     ------
     InvalidInputError, DataFileError
-        For a run without a group, fewer than two groups, and a file without the columns.
+        For a run without a group, fewer than two groups, or a file without the columns.
 
     References
     ----------
@@ -193,7 +194,7 @@ def _first(run: Run, by: Measure, depth: int) -> list[tuple[str, str]]:
 
 
 def _values(qrels: Any, run: Run, by: Measure, topics: list[Any] | None = None) -> np.ndarray:
-    """Values of the topics of the qrels; with `topics` of these, where one without judgements has 0."""
+    """Return values of the topics of the qrels, or of `topics`, where a topic without judgements has 0."""
     found = np.nan_to_num(by.per_query(*judge_run(qrels, run)))
     if topics is None:
         return found
@@ -212,11 +213,11 @@ def _groups(groups: Mapping[str, str] | PathLike, runs: Mapping[str, Run]) -> di
     lacking = [name for name in runs if name not in groups]
     if lacking:
         raise InvalidInputError(
-            f"{counted(len(lacking), 'run')} have no group, the first {lacking[0]!r}; name the group of each run",
+            f"{counted(len(lacking), 'run')} have no group, such as {lacking[0]!r}. Name the group of each run",
             argument="groups",
         )
     found = {name: str(groups[name]) for name in runs}
     if len(set(found.values())) < 2:
-        raise InvalidInputError(f"the runs have {counted(len(set(found.values())), 'group')}; two are needed",
+        raise InvalidInputError(f"the runs have {counted(len(set(found.values())), 'group')}, but two are required",
                                 argument="groups")  # fmt: skip
     return found

@@ -17,9 +17,9 @@ from truerank.io.trec import run_name
 from truerank.judging.sums import Frame
 
 PSEUDO_LABEL, PSEUDO_TOPIC = 2.0, 4.0
-"""Pseudo-observations that shrink the mean of a label, and of a topic, towards the mean of all."""
+"""Pseudo-observations that shrink the mean of a label, and of a topic, towards the overall mean."""
 USUAL_LEVELS, FEW_LEVELS, MOST_LEVELS = 4, 5, 12
-"""Levels of a judge without an extra penalty; levels that scores of more than `MOST_LEVELS` are cut into."""
+"""Levels of a judge without an extra penalty, and levels into which more than `MOST_LEVELS` scores are binned."""
 RUN_LEVELS, MOST_TOPICS = 8, 1_000
 _TINY = 1e-9
 
@@ -27,8 +27,8 @@ _TINY = 1e-9
 class Factors:
     """Factors of documents as columns of 0 and 1.
 
-    `codes` (N, factors) are the columns that are 1, different ones for each factor; column 0 is the mean of all.
-    `penalties` (columns,) are those of the ridge regression.
+    `codes` (N, factors) are the columns with the value 1, with different columns for each factor; column 0 is the
+    overall mean. `penalties` (columns,) are the penalties of the ridge regression.
     """
 
     def __init__(self, factors: Sequence[tuple[np.ndarray, float]], n: int) -> None:
@@ -62,9 +62,10 @@ class Factors:
 
 
 def make_factors(frame: Frame, judges: Mapping[str, np.ndarray]) -> Factors:
-    """Return the factors topic, sum of the runs' weights (with three runs or more), and label of each judge.
+    """Return the factors: topic, sum of the runs' weights (with at least three runs), and the label of each judge.
 
-    Penalties of labels are proportional to the number of judges, so that a judge who is named twice changes nothing.
+    Penalties of labels are proportional to the number of judges, so that a judge who is named twice has no extra
+    effect.
     """
     factors: list[tuple[np.ndarray, float]] = []
     if len(frame.topics) <= MOST_TOPICS:
@@ -84,28 +85,29 @@ def make_factors(frame: Frame, judges: Mapping[str, np.ndarray]) -> Factors:
 
 
 def judges_labels(frame: Frame, judges: object, highest: float) -> dict[str, np.ndarray]:
-    """Return the labels (N,) of each judge by name, NaN where it has none; warn about missing and strange labels."""
+    """Return the labels (N,) of each judge by name, NaN without a label; warn about missing and unusual labels."""
     found = {name: frame.grades(judge) for name, judge in judges_by_name(judges).items()}
     for name, labels in found.items():
         lacking, strange = np.flatnonzero(np.isnan(labels)), np.unique(labels[labels > highest])
         if len(lacking) == len(labels):
             raise InvalidInputError(
-                f"judge {name!r} labels none of the documents; are its topics the runs' topics?",
+                f"judge {name!r} labels none of the documents. Check that its topics are the topics of the runs",
                 code="nothing-labelled",
             )
         if len(lacking):
             warn(
                 f"judge {name!r} has no label for {len(lacking)} of the {len(labels)} documents (the first: topic "
-                f"{frame.keys[lacking[0]][0]}, document {frame.keys[lacking[0]][1]}); they are a level of their own"
+                f"{frame.keys[lacking[0]][0]}, document {frame.keys[lacking[0]][1]}); such documents are a separate "
+                f"level"
             )
         if len(strange) and len(np.unique(labels)) <= MOST_LEVELS:
             shown = ", ".join(f"{label:g}" for label in strange[:5])
-            warn(f"judge {name!r} has labels above {highest:g} ({shown}); each is a level of its own")
+            warn(f"judge {name!r} has labels above {highest:g} ({shown}), each of which is a separate level")
     return found
 
 
 def judges_by_name(judges: object) -> dict[str, Any]:
-    """Judges by name, from a dict, a list or a single judge."""
+    """Return judges by name, from a dict, a list or a single judge."""
     if isinstance(judges, Mapping):
         first = next(iter(judges.values()), None)
         if not isinstance(first, Mapping) or any(isinstance(value, Mapping) for value in first.values()):
@@ -119,6 +121,6 @@ def judges_by_name(judges: object) -> dict[str, Any]:
 
 
 def _binned(values: np.ndarray, levels: int) -> np.ndarray:
-    """Number of the quantile of each value, among `levels`."""
+    """Return the number of the quantile of each value, among `levels`."""
     borders = np.unique(np.quantile(values, np.arange(1, levels) / levels, method="lower"))
     return np.searchsorted(borders, values)

@@ -1,4 +1,4 @@
-"""Measures that are sums over documents, and the weights that runs give to documents.
+"""Measures that are sums over documents, and the weights of documents in runs.
 
 A measure M = (1/Q) Σ_d w(d) g(d) has weights w from the ranks and gains g from the grades: DCG, P, RBP, and R with
 known totals. Estimates from a sample of documents are unbiased only for these measures.
@@ -28,30 +28,30 @@ SUMS = ("DCG", "P", "RBP", "R")
 
 
 def sum_measure(measure: MeasureLike, convention: str = "trec", totals: Mapping[Any, float] | None = None) -> Measure:
-    """Return the measure, which must be one sum over documents; `totals` belong to R alone."""
+    """Return the measure, which must be a single sum over documents; `totals` apply only to R."""
     parsed = parse_measures(measure, convention)
     if len(parsed) != 1:
         raise InvalidInputError(
-            f"a plan is for one measure, got {len(parsed)}: {', '.join(parsed)}; make a plan each",
+            f"a plan requires one measure, got {len(parsed)}: {', '.join(parsed)}. Create a plan for each",
             code="several-measures",
         )
     (one,) = parsed.values()
     if one.NAME not in SUMS:
         raise InvalidInputError(
-            f"{one.name} is no sum over documents, and no interval for it from few judgements is known to hold. "
+            f"{one.name} is not a sum over documents, and has no valid interval from few judgements. "
             f"Choose DCG@k, P@k, RBP, or R@k with totals=, for example DCG@{one.cutoff or 10}",
             argument="measure",
         )
     if one.setting("judged_only") or one.setting("ties") not in ("trec", "stable"):
-        raise InvalidInputError(f"{one!r}: its ranks depend on the judgements; leave out judged_only and ties=")
+        raise InvalidInputError(f"{one!r}: its ranks depend on the judgements. Omit judged_only and ties=")
     if one.setting("empty") != "zero":
         raise InvalidInputError(
-            f"{one.name} ({one.convention}) does not count 0 where no document is relevant, which is known only after "
-            "judging; choose convention='trec'",
+            f"{one.name} ({one.convention}) does not count 0 for topics without relevant documents, which are known "
+            f"only after judging. Choose convention='trec'",
             argument="convention",
         )
     if (one.NAME == "R") != (totals is not None):
-        lacks = "needs totals={topic: number of relevant documents}"
+        lacks = "requires totals={topic: number of relevant documents}"
         raise InvalidInputError(
             f"{one.name} {lacks if one.NAME == 'R' else 'does not use totals=, which belong to R@k'}", argument="totals"
         )
@@ -59,7 +59,7 @@ def sum_measure(measure: MeasureLike, convention: str = "trec", totals: Mapping[
 
 
 def gains(measure: Measure, grades: np.ndarray) -> np.ndarray:
-    """Return the gain of each grade; NaN stays NaN."""
+    """Return the gain of each grade; the gain of NaN is NaN."""
     known = read_grades(np.where(np.isnan(grades), 0.0, grades), measure.setting("grades"))
     if measure.NAME != "DCG":
         credit = known if measure.NAME == "RBP" and measure.setting("graded") else 1.0
@@ -70,7 +70,7 @@ def gains(measure: Measure, grades: np.ndarray) -> np.ndarray:
 
 
 def _rank_weights(measure: Measure, size: int) -> np.ndarray:
-    """Weights of the first ranks of a list of that size."""
+    """Return the weights of the first ranks of a list of the given size."""
     k = size if measure.cutoff is None else measure.cutoff
     if measure.NAME == "DCG":
         return discounts(measure.setting("discount"), size)[:k]
@@ -83,7 +83,7 @@ def _rank_weights(measure: Measure, size: int) -> np.ndarray:
 
 
 class Frame:
-    """The N documents to which some run gives weight.
+    """The N documents with weight in a run.
 
     Attributes: names of the `runs`, `topics` of the mean, `keys` (topic, document) in order, the number of each
     document's `topic` (N,), and the `weights`, a csr_matrix (runs, N).
@@ -96,7 +96,7 @@ class Frame:
         named = runs_by_name(runs)
         named = {as_run(runs).tag or "run": as_run(runs)} if named is None else named
         if not named:
-            raise InvalidInputError("there are no runs; give a dict of runs by name", argument="runs")
+            raise InvalidInputError("there are no runs. Pass a dict of runs by name", argument="runs")
         self.runs = list(named)
         for run in named.values() if among else ():
             refuse_lost_zeros(zip(*among or ()), (run.query_ids, run.doc_ids))
@@ -105,7 +105,7 @@ class Frame:
         place = {topic: number for number, topic in enumerate(self.topics)}
         known = {str(topic): float(total) for topic, total in (totals or {}).items()}
         if measure.NAME == "R" and (lacking := [topic for topic in self.topics if topic not in known]):
-            raise InvalidInputError(f"totals= lacks {len(lacking)} topics, the first {lacking[0]!r}; name each topic")
+            raise InvalidInputError(f"totals= lacks {len(lacking)} topics, such as {lacking[0]!r}. Add each topic")
         found: list[dict[tuple[int, str], float]] = []
         for run in named.values():
             own: dict[tuple[int, str], float] = {}
@@ -121,7 +121,9 @@ class Frame:
             found.append(own)
         every = sorted({key for own in found for key in own})
         if not every:
-            raise InvalidInputError(f"{measure.name}: no run gives weight to any document; are the lists long enough?")
+            raise InvalidInputError(
+                f"{measure.name}: no run gives weight to any document. Check that the lists are long enough"
+            )
         column = {key: number for number, key in enumerate(every)}
         indices = [column[key] for own in found for key in own]
         values = [weight for own in found for weight in own.values()]
@@ -131,20 +133,20 @@ class Frame:
         self.topic = np.array([topic for topic, _ in every], dtype=np.int64)
 
     def grades(self, qrels: object) -> np.ndarray:
-        """Return the grades (N,) of the documents in qrels; NaN where there is none, or a negative one."""
+        """Return the grades (N,) of the documents in qrels; NaN for missing and negative grades."""
         known = as_qrels(qrels)
         table = known.by_topic(known.grades)
         found = np.array([table.get(topic, {}).get(document, np.nan) for topic, document in self.keys], dtype=float)
         return np.where(found >= 0, found, np.nan)
 
     def difference(self, a: str, b: str | None) -> np.ndarray:
-        """Return the weights (N,) of run a, minus those of run b if there is one."""
+        """Return the weights (N,) of run a, minus the weights of run b if given."""
         own = self._of(a)
         return own if b is None else own - self._of(b)
 
     def _of(self, run: str) -> np.ndarray:
         if run not in self.runs:
-            raise InvalidInputError(f"{run!r} is not one of the runs: {', '.join(self.runs[:20])}", code="unknown-run")
+            raise InvalidInputError(f"{run!r} is not among the runs: {', '.join(self.runs[:20])}", code="unknown-run")
         return np.asarray(self.weights[self.runs.index(run)].toarray()[0])
 
     def mean_square(self, pairs: str | Sequence[tuple[str, str]] | None) -> np.ndarray:
@@ -158,12 +160,12 @@ class Frame:
             sums = np.asarray(self.weights.sum(axis=0))[0]
             return np.sqrt(np.maximum(n * squares - sums**2, 0.0) / (n * (n - 1) / 2))
         if not len(pairs):
-            raise InvalidInputError('pairs is empty; name pairs of runs, or use pairs="all"', argument="pairs")
+            raise InvalidInputError('pairs is empty. Name pairs of runs, or use pairs="all"', argument="pairs")
         return np.sqrt(np.mean([self.difference(a, b) ** 2 for a, b in pairs], axis=0))
 
 
 def refuse_lost_zeros(planned: Iterable[Any], others: Iterable[Any]) -> None:
-    """Raise InvalidInputError if topics or documents of a plan are those of runs or qrels without leading zeros."""
+    """Raise InvalidInputError if topics or documents of a plan equal ids of runs or qrels without leading zeros."""
     for own, given in zip(map(set, planned), map(set, others)):
         whole = {name.lstrip("0") or "0": name for name in given - own if name[:1] == "0"}
         lost = [name for name in own - given if name in whole]
@@ -171,13 +173,13 @@ def refuse_lost_zeros(planned: Iterable[Any], others: Iterable[Any]) -> None:
             raise InvalidInputError(
                 f"ids differ by leading zeros: the plan has {min(lost)!r}, elsewhere it is {whole[min(lost)]!r} "
                 f"({len(lost)} such ids). A spreadsheet has probably changed the plan: import the columns topic and "
-                "document as text, or copy the grades into the plan as it was written",
+                f"document as text, or copy the grades into the original plan",
                 code="leading-zeros",
             )
 
 
 def _settled(runs: Mapping[str, Run], topics: str | None, among: list[str] | None) -> list[str]:
-    """The topics of the mean: those that the runs (and the plan) share, or all of them."""
+    """Return the topics of the mean: the topics that the runs (and the plan) share, or all topics."""
     check_topics(topics)
     own = {name: set(run.query_ids.tolist()) for name, run in runs.items()}
     every = among or list(dict.fromkeys(topic for run in runs.values() for topic in run.query_ids.tolist()))
@@ -189,8 +191,8 @@ def _settled(runs: Mapping[str, Run], topics: str | None, among: list[str] | Non
             f"{name!r} lacks {lacking} of the {len(every)} topics{of}",
             argument="topics",
             remedies=[
-                Remedy(f"for the {len(common)} that all runs have", topics="common"),
-                Remedy("to count what a run lacks as 0", topics="all"),
+                Remedy(f"for the {len(common)} topics that all runs have", topics="common"),
+                Remedy("to count missing topics as 0", topics="all"),
             ],
             code="different-topics",
         )
@@ -201,6 +203,6 @@ def _settled(runs: Mapping[str, Run], topics: str | None, among: list[str] | Non
 
 
 def in_ranked_order(run: Run, measure: Measure) -> np.ndarray:
-    """Rows of a run in ranked order within its topics, which does not depend on grades."""
+    """Return the rows of a run in ranked order within its topics, independent of grades."""
     judgements = Judgements(np.zeros(run.n_rows), run.offsets, tie_keys=run.doc_ids, query_ids=run.query_ids)
     return Ranking(judgements, run.scores).ordered(measure.setting("ties"), measure.setting("compare")).rows[0]
