@@ -50,7 +50,7 @@ def test_examine(folder, monkeypatch, capsys):
     code, out, _ = ran(folder, monkeypatch, capsys, "examine", "log.parquet", "--json", "--max-position", "5")
     report = json.loads(out)
     assert report["identified"] is False
-    assert "does not name what chose" in report["reasons"][0]
+    assert "does not name the ranker of each list" in report["reasons"][0]
     code, out, _ = ran(folder, monkeypatch, capsys, "examine", "log.parquet", *BUCKET, "--method", "em", "--data",
                        "features.parquet", "--max-position", "4")  # fmt: skip
     assert "NOT identified" in out

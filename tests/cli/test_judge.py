@@ -110,7 +110,7 @@ def test_compare_and_report_take_a_plan(folder, capsys):
     assert main(["compare", *words, "--measure", "DCG@10"]) == 0
     assert capsys.readouterr().out == text
     assert main(["compare", *words]) == 1
-    assert "nDCG@10 is no sum over documents" in capsys.readouterr().err
+    assert "nDCG@10 is not a sum over documents" in capsys.readouterr().err
     assert main(["compare", *words, "--measure", "DCG@10", "--qrels", "human.txt"]) == 2
     assert main(["compare", *RUNS, "--qrels", "human.txt", "--judges", "model.txt"]) == 2
     pytest.importorskip("vl_convert")
@@ -144,7 +144,7 @@ def test_agreement_of_two_judges(folder, capsys):
         (["plan", *RUNS, "-o", "x.csv", "--judges", "model.txt"], 2, "once people have judged"),
         (["plan", *RUNS, "-o", "x.csv", "--human", "human.txt"], 2, "--human does not belong to plan"),
         (["plan", *RUNS, "-o", "x.csv", "--budget", "3"], 1, "below two judgements a topic"),
-        (["plan", *RUNS, "-o", "x.csv", "--measure", "nDCG@10"], 1, "no sum over documents"),
+        (["plan", *RUNS, "-o", "x.csv", "--measure", "nDCG@10"], 1, "not a sum over documents"),
         (["estimate", *RUNS, "--human", "human.txt"], 2, "labels without a plan"),
         (["estimate", *RUNS, "--plan", "human.txt"], 1, "Labels without a plan"),
         (["estimate", *RUNS, "--plan", "open.csv"], 1, "have no grade"),

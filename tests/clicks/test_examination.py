@@ -97,7 +97,7 @@ def test_one_ranker_or_none_is_not_identified(data):
     assert "one ranker alone" in seen.reasons_[0]
     assert "connect positions 2, 3, 4, 5, … with position 1" in seen.reasons_[1]
     unnamed = ClickLog([1, 2, 2], ["q"] * 3, ["d", "e", "d"], [1, 1, 2], [1, 0, 1])
-    assert "does not name what chose" in Examination(max_position=2).fit(unnamed).reasons_[0]
+    assert "does not name the ranker of each list" in Examination(max_position=2).fit(unnamed).reasons_[0]
 
 
 def test_the_reason_tells_what_would_identify_the_model(data):
@@ -137,7 +137,7 @@ def test_em_finds_examination_through_features_that_know_relevance(data):
     seen = Examination(method="em").fit(log, knowing)
     assert np.abs(seen.propensities_ - TRUTH).max() < 0.06
     assert not seen.identified_
-    assert "rest on the features" in seen.reasons_[-1]
+    assert "depend on the features" in seen.reasons_[-1]
     with refused(InvalidInputError, argument="method"):
         Examination(method="em").fit(log)
 
@@ -203,7 +203,7 @@ def test_missing_rankers_are_no_second_ranker(data):
     log.ranker[log.impression % 2 == 0] = -1
     assert "one ranker alone" in Examination().fit(log).reasons_[0]
     log.ranker[:] = -1
-    assert "does not name what chose" in Examination().fit(log).reasons_[0]
+    assert "does not name the ranker of each list" in Examination().fit(log).reasons_[0]
 
 
 def test_intervals_are_wider_with_few_queries():
@@ -222,7 +222,7 @@ def test_no_verdict_rests_on_a_nan():
     seen = Examination().fit(tiny)
     assert np.isnan(seen.low_).any()
     assert not seen.identified_
-    assert any("nothing compares" in reason for reason in seen.reasons_)
+    assert any("positions cannot be compared" in reason for reason in seen.reasons_)
     identified = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)

@@ -22,7 +22,8 @@ RUN = {"1": {"a": 2.0, "b": 1.0}, "2": {"a": 1.0, "b": 2.0}}
 OTHER = {"1": RUN["1"]}
 MESSAGES = {
     "P(convention='trec') needs cutoff, for example P@10": lambda: truerank.evaluate(QRELS, RUN, "P"),
-    "the first argument must be the judgements, got the measure 'nDCG@10'. Write evaluate(judgements, systems, measures)":
+    "the first argument must be the judgements, got the measure 'nDCG@10'. Write evaluate(judgements, systems, "
+    "measures)":
         lambda: truerank.evaluate("nDCG@10", QRELS, RUN),
     'the runs have different topics: a 2, b 1, of 2 in the qrels. Pass topics="common" for the topics that all runs '
     'have (1), or pass topics="all" for all topics of the qrels (2), where a topic that a run lacks counts 0':

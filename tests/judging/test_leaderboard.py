@@ -61,7 +61,7 @@ def test_a_good_judge_keeps_the_order_and_an_inverse_one_swaps_it(collection):
     assert good.swaps == []
     assert 40 <= good.restored <= 600
     assert len(inverse.swaps) <= inverse.swapped
-    assert found.summary.startswith("good is nearest to people of 2 judges")
+    assert found.summary.startswith("good is closest to people of 2 judges")
 
 
 def test_people_who_judge_themselves_need_no_mending(collection):
@@ -104,7 +104,7 @@ def test_the_command_prints_the_same(collection, tmp_path, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert printed == leaderboard(human, judges, runs, "DCG@10").to_dict()
     assert main(command) == 0
-    assert "people find s0 better" in capsys.readouterr().out
+    assert "s0 is better by human judgements" in capsys.readouterr().out
     assert main(["judge", "leaderboard", *files]) == 2
 
 
@@ -166,7 +166,7 @@ def test_labels_on_another_scale_are_told(collection, scale):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         leaderboard(human, {"other": other}, runs, "DCG@10", restore=False, n_resamples=20)
-    assert "people gave 0 to 3" in str(told[0].message)
+    assert "human grades are from 0 to 3" in str(told[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         leaderboard(human, judges, runs, "DCG@10", restore=False, n_resamples=20)

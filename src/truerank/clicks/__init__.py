@@ -1,1 +1,1 @@
-"""From a log of impressions to a tested ranker: click logs, examination, off-policy value, interleaving, simulation."""
+"""From a log of impressions to a tested ranker: click logs, examination, estimates, interleaving, simulation."""

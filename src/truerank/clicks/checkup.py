@@ -1,4 +1,4 @@
-"""A check-up of a click log: properties that bias what is learned from it."""
+"""Check a click log for properties that bias models and estimates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHIFT = 0.2  # relative change of the click rate between fifths of the log's ti
 def examine_log(log: ClickLog) -> list[str]:
     """Return findings as sentences: bots, positions without clicks, changes over time, rare queries, similar rankers.
 
-    What a reader left out is a `Message` with remedies.
+    Notes on rows that a reader left out are `Message` objects with remedies.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def examine_log(log: ClickLog) -> list[str]:
     shown, clicked = (np.bincount(log.position, weights=w) for w in (None, log.clicked))
     for k in np.flatnonzero((shown > 0) & (clicked == 0))[:3].tolist():
         lists = counted(int(shown[k]), "impression")
-        found.append(f"position {k} has no clicks in {lists}; check that it is displayed and its clicks are logged")
+        found.append(f"position {k} has no clicks in {lists}. Check that it is displayed and its clicks are logged")
     starts = log.offsets[:-1]
     if log.session is not None:
         session = log.session + 1
@@ -38,8 +38,8 @@ def examine_log(log: ClickLog) -> list[str]:
         if bots.any():
             share = clicks[bots].sum() / max(clicks.sum(), 1)
             found.append(
-                f"{bots.sum()} sessions look like bots ({_BUSY} clicks or more, or every document clicked) and make "
-                f"{share:.1%} of the clicks; remove them"
+                f"{bots.sum()} sessions look like bots ({_BUSY} clicks or more, or every document clicked) and have "
+                f"{share:.1%} of the clicks. Remove these sessions"
             )
     if log.time is not None:
         # Times are seconds, thousandths, … since 1970 if their median is between the years 1973 and 5138.
@@ -54,11 +54,13 @@ def examine_log(log: ClickLog) -> list[str]:
             found.append(f"the click rate changes over time, between {rates.min():.3f} and {rates.max():.3f} in fifths")
     once = float((np.bincount(log.query[starts]) == 1).sum()) / log.n_impressions
     if once > 0.5:
-        found.append(f"{once:.0%} of the impressions have queries that occur once, which compare no positions")
+        found.append(f"{once:.0%} of the impressions have queries that occur only once, which cannot compare positions")
     if log.ranker is not None and len(np.unique(log.ranker)) > 1:
         cells = log.cells(log.position)
         moved = np.bincount(cells.pair) > 1
         share = float(cells.n[moved[cells.pair]].sum()) / log.n_rows
         if share < 0.1:
-            found.append(f"the rankers are too similar: only {share:.1%} of the rows show documents at other positions")
+            found.append(
+                f"the rankers are too similar: only {share:.1%} of the rows show documents at different positions"
+            )
     return found + left_out(log.skipped)

@@ -1,17 +1,17 @@
-"""How much each position is examined: a click at position k on a document of relevance r has probability α_k r + β_k.
+"""The examination of each position: a click at position k on a document of relevance r has probability α_k r + β_k.
 
 Let a document of a query be shown n_k and n_l times at positions k and l, with c_k and c_l clicks, so that
 E c_k = n_k (α_k r + β_k). Over all such documents (S_kl), and for every pair of positions,
 
     A_kl = Σ_{S_kl} w c_k n_l / (n_k + n_l),      M_kl = Σ_{S_kl} w n_k n_l / (n_k + n_l) = M_lk.
 
-Position model (β = 0): A_kl / A_lk estimates α_k / α_l for any relevances, and all pairs together give
+Position model (β = 0): A_kl / A_lk estimates α_k / α_l for any relevances, and all pairs together maximise
 
     max Σ_{k≠l} A_kl log(α_k / (α_k + α_l)),      α_1 = 1.
 
 Trust model: documents have weights w¹ and w⁰ = 1 - w¹ by their click rate in the other half of the impressions. The
-rates y^j_kl = A^j_kl / M^j_kl = α_k ρ^j_kl + β_k share two unknown levels ρ^j_kl with those of l. So y¹ - y⁰ has the
-ratio α_k / α_l, and β solves y_kl α_l - y_lk α_k = β_k α_l - β_l α_k by least squares.
+rates y^j_kl = A^j_kl / M^j_kl = α_k ρ^j_kl + β_k share two unknown levels ρ^j_kl with the rates of l. The difference y¹
+- y⁰ therefore has the ratio α_k / α_l, and β solves y_kl α_l - y_lk α_k = β_k α_l - β_l α_k by least squares.
 
 References
 ----------
@@ -55,10 +55,10 @@ _MODEL_TESTS = {
 
 
 class Examination(Result):
-    """How much each position is examined, estimated from a log of several rankers.
+    """Estimate how much each position is examined, from a log of several rankers.
 
-    If rankers show the same document of a query at different positions, only the position changes its clicks. The
-    rankers must be chosen at random, or at least independently of relevance.
+    If rankers show a document of a query at different positions, only the position changes its clicks. The rankers must
+    be chosen at random, or at least independently of relevance.
 
     Parameters
     ----------
@@ -66,10 +66,10 @@ class Examination(Result):
         Probability of a click at k: α_k r, or α_k r + β_k if users also click because of the position itself.
     method : {"harvest", "em"}, default="harvest"
         `"harvest"` compares documents that were shown at several positions. `"em"` (position model only) fits
-        examination and a logistic regression of relevance on features. It needs only one ranker, but its result
-        depends on the features.
+        examination and a logistic regression of relevance on features. This method requires only one ranker, but its
+        result depends on the features.
     max_position : int, optional
-        Deepest position to fit, by default the deepest with at least 20 clicks, at most 50.
+        Deepest position to fit, by default the deepest position with at least 20 clicks, up to 50.
     level : float in (0, 1), default=0.95
         Level of the intervals.
     n_draws : int, default=200
@@ -88,23 +88,24 @@ class Examination(Result):
     identified_ : bool
         False if the log does not determine the propensities, or contradicts the model.
     reasons_ : list of str
-        Why the propensities are not identified, and what was not checked (changes by date, in a log without times).
+        Reasons why the propensities are not identified, and checks that were not possible (changes by date, in a log
+        without times).
     tests_ : dict of str to float
         z of each test. `"relevance"` (position model): clicks fall with the position equally for documents of high and
         of low click rate. `"context"`: the click rate of a document at a position does not depend on the clicks above
         it. `"exclusion"`: clicks within a list do not exclude each other. The model is rejected beyond 2.58 (exclusion:
-        below -2.58). `"balance"`: a document gets equally many clicks at a position in the lists of all rankers; above
-        3.29 the assignment of rankers is rejected. `"levels"` (trust model): click rates differ between documents; at
-        least 2 is needed.
+        below -2.58). `"balance"`: a document gets equally many clicks at a position in the lists of all rankers. Above
+        3.29, the assignment of rankers is rejected. `"levels"` (trust model): click rates differ between documents; at
+        least 2 is required.
     draws_ : float64 array (n_draws, 2, K)
         α and β of each bootstrap sample.
 
     Notes
     -----
-    Differences from Agarwal et al.: (1) the relevances r_kl are conditioned out instead of fitted (their likelihood
+    Differences from Agarwal and others: (1) the relevances r_kl are conditioned out instead of fitted (their likelihood
     with Poisson instead of binomial clicks, which is consistent, too); (2) documents have the weights
     n_k n_l / (n_k + n_l) of least variance (Mantel and Haenszel) instead of 1/n. Time O(n log n), memory about 60 bytes
-    a row. A log without clicks is an error.
+    a row.
 
     Examples
     --------
@@ -140,13 +141,15 @@ class Examination(Result):
         self.random_state = random_state
 
     def fit(self, log: ClickLog, features: RankingData | None = None) -> Examination:
-        """Estimate from a log; method "em" needs `features`, rows of the shown documents with `doc_ids`."""
+        """Estimate from a log; method "em" requires `features`, rows of the shown documents with `doc_ids`."""
         if not isinstance(log, ClickLog):
             raise InvalidInputError(
-                f"log must be a ClickLog, got {type(log).__name__}; read_clicks makes one", argument="log"
+                f"log must be a ClickLog, got {type(log).__name__}. Read a log with read_clicks", argument="log"
             )
         if not log.clicked.any():
-            raise InvalidInputError("the log has no clicks; examination is estimated from clicks", code="no-clicks")
+            raise InvalidInputError(
+                "the log has no clicks, which are required to estimate examination", code="no-clicks"
+            )
         if (self.method == "em") != (features is not None):
             raise InvalidInputError(
                 'method="em" needs features, and only it: Examination(method="em").fit(log, features)',
@@ -175,7 +178,7 @@ class Examination(Result):
         return self
 
     def _harvest(self, log: ClickLog, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """α and β (1 + n_draws, K): of the log, and of bootstrap samples."""
+        """Return α and β (1 + n_draws, K): of the log, and of bootstrap samples."""
         K = self.K_
         half = (np.arange(log.n_impressions) % 2)[log.impression]
         ranker = np.zeros(log.n_rows, np.int32) if log.ranker is None else log.ranker + 1
@@ -220,7 +223,9 @@ class Examination(Result):
         inside = cells.keys[0] <= K
         keep = inside & (row >= 0)
         if not keep.any():
-            raise InvalidInputError("no shown document has features; compare the query and document ids of both")
+            raise InvalidInputError(
+                "no shown document has features. Check that the query and document ids of log and features agree"
+            )
         if lost := cells.n[inside & (row < 0)].sum():
             self.reasons_.append(f"{lost:.0f} shown documents have no features and were left out")
         place, n, c = cells.keys[0][keep] - 1, cells.n[keep], cells.clicks[keep]
@@ -236,12 +241,15 @@ class Examination(Result):
         return alpha, np.zeros_like(alpha)
 
     def _problems(self, log: ClickLog) -> list[str]:
-        """Why the propensities are not identified."""
+        """Return the reasons why the propensities are not identified."""
         if self.method == "em":
-            return ["the propensities rest on the features; a feature that depends on the position biases them"]
+            return [
+                "the propensities depend on the features; a feature that depends on the position biases the "
+                "propensities"
+            ]
         found = []
         if log.ranker is None or (log.ranker < 0).all():
-            found.append("the log does not name what chose each list (ranker)")
+            found.append("the log does not name the ranker of each list")
         elif len(np.unique(log.ranker[log.ranker >= 0])) < 2:
             found.append("one ranker alone chose the lists; its positions follow relevance")
         lost_at = np.isnan(self.propensities_)
@@ -249,10 +257,10 @@ class Examination(Result):
             most = self.documents_[lost_at].max()
             found.append(
                 f"no clicked documents connect {lost} with position 1 (at most {most} documents were there and at "
-                "another position); show documents at several positions, such as by random swaps"
+                f"another position). Show documents at several positions, for example by random swaps"
             )
         if not self.pairs_.any():
-            found.append("no document was shown at two positions that clicks connect, so nothing compares them")
+            found.append("no document was shown at two positions with clicks, so that positions cannot be compared")
         width = (self.high_ - self.low_) / np.maximum(self.propensities_, 1e-12)
         unsure = ~((width <= 1) | lost_at)  # True for a NaN
         if wide := _positions(unsure):
@@ -265,7 +273,8 @@ class Examination(Result):
             )
         if (apart := _apart_in_time(log)) > _APART:
             found.append(
-                f"the rankers were changed by date (their times differ by {apart:.0%}), so other changes mix in"
+                f"the rankers were changed by date (their times differ by {apart:.0%}), so that other changes affect "
+                f"the comparison"
             )
         if (z := self.tests_["balance"]) > _UNBALANCED:
             found.append(
@@ -281,13 +290,13 @@ class Examination(Result):
         return found
 
     def click_rates(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return α and β of positions >= 1; NaN below the deepest that was fitted."""
+        """Return α and β of positions >= 1; NaN below the deepest fitted position."""
         at = np.minimum(position, self.K_ + 1) - 1
         return np.append(self.propensities_, np.nan)[at], np.append(self.beta_, np.nan)[at]
 
     @property
     def summary(self) -> str:
-        """Whether the propensities are identified, and what speaks against it."""
+        """A sentence on whether the propensities are identified, and the reasons if not."""
         verdict = f"{self.model} model: {'identified' if self.identified_ else 'NOT identified'}"
         return "\n".join([verdict, *(f"  {reason}" for reason in self.reasons_)])
 
@@ -312,7 +321,7 @@ class Examination(Result):
 
 
 def _summed(key: np.ndarray, cells: Cells, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Cells added up by a key: ascending keys, the number of one cell of each, impressions and clicks."""
+    """Return cells summed by a key: ascending keys, the number of one cell of each, impressions and clicks."""
     keys, first, inverse = np.unique(key[keep], return_index=True, return_inverse=True)
     n, clicks = (np.bincount(inverse, weights=values[keep]) for values in (cells.n, cells.clicks))
     return keys, np.flatnonzero(keep)[first], n, clicks
@@ -327,7 +336,7 @@ def groups_of(query: np.ndarray, n_queries: int) -> tuple[np.ndarray, int]:
 
 
 def _equals(key: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of places that have equal keys, in parts of one distance; the key is sorted, each at most `most` times."""
+    """Yield pairs of places with equal keys, by distance; keys are sorted, and occur at most `most` times."""
     for step in range(1, most):
         first = np.flatnonzero(key[step:] == key[:-step])
         yield first, first + step
@@ -363,7 +372,7 @@ def tables(
 
 
 def ladder(A: np.ndarray, reached: np.ndarray) -> np.ndarray:
-    """Logarithms (R, K) that maximise Σ A_kl log σ(u_k - u_l), u_1 = 0, for tables (R, K, K); 0 where not reached."""
+    """Return logarithms (R, K) that maximise Σ A_kl log σ(u_k - u_l), u_1 = 0, for tables (R, K, K); 0 if unreached."""
     A = np.where(reached[:, None] & reached[None, :], A, 0.0)
     total = A + A.transpose(0, 2, 1)
     scale = np.maximum(total.sum(axis=(1, 2)), 1e-300)
@@ -385,7 +394,7 @@ def ladder(A: np.ndarray, reached: np.ndarray) -> np.ndarray:
 
 
 def trust(sums: list[np.ndarray], reached: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """α and β (R, K) of the trust model from tables (R, K, K) of two levels, and the distance of the levels (R,)."""
+    """Return α and β (R, K) of the trust model from tables (R, K, K) of two levels, and the levels' distance (R,)."""
     A1, M1, A0, M0 = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         y1, y0 = np.nan_to_num(A1 / M1), np.nan_to_num(A0 / M0)
@@ -420,7 +429,7 @@ class LogisticRelevance:
         self.X = np.column_stack([scaled, np.ones(len(dense))])
 
     def predict(self, coefficients: np.ndarray) -> np.ndarray:
-        """Probabilities (n,)."""
+        """Return probabilities (n,)."""
         return 1.0 / (1.0 + np.exp(-np.clip(self.X @ coefficients, -30, 30)))
 
     def fit(self, liked: np.ndarray, weight: np.ndarray, start: np.ndarray | None = None, steps: int = 2) -> np.ndarray:
@@ -447,7 +456,7 @@ def _em_rounds(
     coefficients: np.ndarray | None,
     rounds: int,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Examination (K,) and coefficients by regression EM (Wang et al. 2018, equations 3 to 6), of cells (c,)."""
+    """Return examination (K,) and coefficients of cells (c,) by regression EM (Wang and others 2018, eq. 3 to 6)."""
     relevance = np.full(len(model.X), 0.5) if coefficients is None else model.predict(coefficients)
     shown = np.maximum(np.bincount(place, weights=n, minlength=len(theta)), 1e-300)
     weight = np.bincount(row, weights=n, minlength=len(model.X))
@@ -466,13 +475,13 @@ def _em_rounds(
 
 
 def _z(values: np.ndarray) -> float:
-    """The first value over the standard deviation of the others."""
+    """Return the first value divided by the standard deviation of all other values."""
     deviation = float(values[1:].std(ddof=1))
     return float(values[0]) / deviation if deviation > 0 else 0.0
 
 
 def _clustered(sums: np.ndarray) -> float:
-    """z of a total from independent sums (G,) with mean 0."""
+    """Return z of a total from independent sums (G,) with mean 0."""
     spread = float(np.sqrt((sums**2).sum()))
     return float(sums.sum()) / spread if spread > 0 else 0.0
 
@@ -480,7 +489,7 @@ def _clustered(sums: np.ndarray) -> float:
 def _steepness(
     owner: np.ndarray, place: np.ndarray, n: np.ndarray, clicks: np.ndarray, high: np.ndarray, theta: np.ndarray
 ) -> float:
-    """z of: documents of high click rate get more clicks at the upper of two places than the propensities explain.
+    """Return z for: documents of high click rate get more clicks at the upper of two places than explained.
 
     The residual (c_k n_l θ_l - c_l n_k θ_k) / ((n_k + n_l) (θ_k + θ_l)) of a document at k < l has mean 0 at any
     relevance. Its weight is the click rate in the other half of the impressions, minus the mean at these positions.
@@ -499,11 +508,12 @@ def _steepness(
 
 
 def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> tuple[float, float]:
-    """z of two comparisons of rankers that show a document at the same position.
+    """Return z of two comparisons of rankers that show a document at the same position.
 
-    Context: do more clicks above the document go with more or fewer clicks on it? The two counts are from different
-    halves of the impressions, so their products have mean 0 if only document and position matter. Balance: does one
-    ranker get more clicks than the others? The z is the largest of all rankers, with Bonferroni's correction.
+    Context: whether more clicks above the document go with more or with fewer clicks on it. The two counts are from
+    different halves of the impressions, so their products have mean 0 if only document and position matter. Balance:
+    whether one ranker gets more clicks than all others. The z is the largest value of all rankers, with Bonferroni's
+    correction.
     """
     running = np.cumsum(log.clicked, dtype=np.int32) - log.clicked
     above = running - np.repeat(running[log.offsets[:-1]], np.diff(log.offsets))  # clicks above each row in its list
@@ -534,7 +544,7 @@ def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> 
 
 
 def _exclusion(log: ClickLog, K: int) -> float:
-    """z of: the number of clicks in a list varies less than that of independent clicks."""
+    """Return z for: the number of clicks in a list varies less than the number of independent clicks."""
     starts = log.offsets[:-1]
     with np.errstate(over="ignore"):
         mixed = (log.document.astype(np.uint64) << np.uint64(14)) + log.position.astype(np.uint64)
@@ -554,7 +564,7 @@ def _exclusion(log: ClickLog, K: int) -> float:
 
 
 def _apart_in_time(log: ClickLog) -> float:
-    """Largest distance (total variation) of two rankers' distributions over twenty parts of the log's time."""
+    """Return the largest total variation distance of two rankers' distributions over twenty parts of the time."""
     if log.time is None or log.ranker is None or (log.ranker < 0).all():
         return 0.0
     starts = log.offsets[:-1][log.ranker[log.offsets[:-1]] >= 0]
@@ -568,7 +578,7 @@ def _apart_in_time(log: ClickLog) -> float:
 
 
 def _positions(which: np.ndarray) -> str:
-    """The positions that a mask (K,) marks, "" for none."""
+    """Return the positions that a mask (K,) marks, as text, or "" without any."""
     texts = [str(number) for number in (np.flatnonzero(which) + 1).tolist()]
     more = ", …" if len(texts) > 4 else ""
     return f"position{'s' if len(texts) > 1 else ''} {', '.join(texts[:4])}{more}" if texts else ""

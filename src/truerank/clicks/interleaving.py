@@ -1,4 +1,4 @@
-"""Comparisons of rankers by clicks on interleaved lists, and of two arms of an A/B test."""
+"""Compare rankers by clicks on interleaved lists, or two arms of an A/B test."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from truerank.data.grouping import query_of_rows, ranks_by_query
 from truerank.io.trec import as_run
 
 NOTE = (
-    "A mean near 0 is no credit, and not equality: a click counts for the team that placed the document, not for the "
-    "ranker that has it higher. compare_arms tests changes that team draft cannot see."
+    "A mean near 0 does not show equality: a click counts for the team that placed the document, not for the ranker "
+    "that ranks it higher. compare_arms tests changes that team draft cannot detect."
 )
 
 
 def team_draft(lists: Mapping[str, Iterable[str]], length: int, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """Return a mixed list of (document, team): in rounds, rankers in random order pick their best document left.
+    """Return a mixed list of (document, team): in rounds, rankers in random order pick their best remaining document.
 
-    Each team has one document of every full round, and the round that `length` cuts is drawn. From the first round in
-    which a ranker may have none left to pick, documents belong to no team, "". Radlinski et al. 2008; for several
-    rankers Schuth et al. 2014.
+    Each team has one document of every complete round, and if `length` cuts a round, its teams are drawn. From the
+    first round in which a ranker may have no document left, documents belong to no team, "". See Radlinski and others
+    2008; for several rankers, see Schuth and others 2014.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def team_draft(lists: Mapping[str, Iterable[str]], length: int, rng: np.random.G
 
 
 def _each_can_pick(left: list[list[str]]) -> bool:
-    """Whether each ranker has a document left to pick in this round, in any order of the rankers."""
+    """Return whether each ranker has a document left to pick in this round, for any order of the rankers."""
     picked = Counter(document for own in left for document in own[: len(left)])
     return all(len(own) >= len(left) or any(picked[document] == 1 for document in own) for own in left)
 
@@ -66,16 +66,16 @@ def interleave(
     Parameters
     ----------
     rankers : dict of str to run
-        Two or more: paths, dicts of query to {document: score}, or any run that `evaluate` accepts. If a ranker lacks a
-        query, the others make its list, and its documents belong to no team.
+        At least two: paths, dicts of query to {document: score}, or any run that `evaluate` accepts. If a ranker lacks
+        a query, the other rankers fill its list, and its documents belong to no team.
     length : int, default=10
     random_state : int or NumPy generator, optional
-        Use another seed for each impression: the same seed gives a query the same list.
+        Use another seed for each impression: with one seed, a query always has the same list.
 
     Returns
     -------
     dict of str to list of (document, team)
-        The documents in the order to show them. Log their teams for `compare_interleaved`; "" is no team.
+        The documents in display order. Log their teams for `compare_interleaved`; "" means no team.
 
     Examples
     --------
@@ -111,12 +111,12 @@ class Preference(NamedTuple):
 
 
 class Preferences(list[Preference]):
-    """Comparisons of pairs of rankers; `str` gives a table and its limits.
+    """Comparisons of pairs of rankers, which `str` formats as a table with notes on its limits.
 
     Attributes
     ----------
     uncredited : int
-        Number of documents of teams that had two or more fewer rivals than documents in a list, and got no credit.
+        Number of documents without credit, because the other teams have at least two documents fewer in a list.
     """
 
     uncredited = 0
@@ -136,7 +136,7 @@ class Preferences(list[Preference]):
         if self.uncredited:
             lines.append(
                 f"{self.uncredited} documents got no credit, because their team has more documents in the list than "
-                "the other, as rankings of unequal length give. Draw the lists with team_draft."
+                f"the other team. Draw the lists with team_draft."
             )
         return "\n".join(lines)
 
@@ -158,9 +158,9 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     Notes
     -----
     The outcome of a unit is (clicks of a - clicks of b) / (their sum), 0 without clicks. Teams are drawn at random, so
-    position bias favours no ranker. Of a team with two or more documents more than the other in a list, the last ones
-    get no credit. A mean of 0 is not equality: of the rankings d1 d2 d3 and d2 d3 d1, the second is better if only d3
-    is relevant, and gets as much credit as the first.
+    position bias favours no ranker. If a team has two or more documents more than the other team in a list, its last
+    documents get no credit. A mean of 0 does not show equality: of the rankings d1 d2 d3 and d2 d3 d1, the second is
+    better if only d3 is relevant, but both get equal credit.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     check_choice(unit, "unit", ("session", "query", "impression"))
     codes = {"session": log.session, "query": log.query, "impression": log.impression}[unit]
     if codes is None or (codes < 0).all():
-        raise InvalidInputError('the log has no sessions; use unit="impression" or unit="query"', code="no-sessions")
+        raise InvalidInputError('the log has no sessions. Use unit="impression" or unit="query"', code="no-sessions")
     teams = log.team_ids.tolist()
     pairs = list(combinations(range(len(teams)), 2))
     if not pairs:
@@ -209,14 +209,14 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
 def compare_arms(
     outcome: ArrayLike, arm: ArrayLike, *, share: float = 0.5, level: float = 0.95, looks: int = 1
 ) -> Preference:
-    """Compare the two arms of an A/B test by an outcome of each user or session, valid at any time.
+    """Compare the two arms of an A/B test by an outcome of each user or session, with intervals valid at any time.
 
     Parameters
     ----------
     outcome : array (n,) in [0, 1]
         Outcomes of units in order of their arrival, such as "clicked at all".
     arm : array (n,) of two ids
-        The first in sorted order is a.
+        Arm of each unit; the first id in sorted order is a.
     share : float in (0, 1), default=0.5
         Probability p of arm a, by design. `mean` estimates the difference of the arms by the mean of
         c (A/p - (1 - A)/(1 - p)).
@@ -234,7 +234,7 @@ def compare_arms(
     known = np.unique(names).tolist()
     if len(known) != 2 or names.shape != values.shape or not ((values >= 0) & (values <= 1)).all():
         raise InvalidInputError(
-            "compare_arms needs outcomes in [0, 1] and as many arms, with two names", argument="outcomes"
+            "compare_arms requires outcomes in [0, 1], and an arm for each, with two names", argument="outcomes"
         )
     x = values * np.where(names == known[0], 1.0 / share, -1.0 / (1.0 - share))
     return _preference((known[0], known[1]), x, (-1.0 / (1.0 - share), 1.0 / share), level, looks, 1)

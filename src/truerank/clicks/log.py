@@ -1,4 +1,4 @@
-"""A log of impressions as columns of integers."""
+"""A log of impressions, stored as columns of integers."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Coded(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the rows come from, for messages: a file, and the line of row 0 or of each row; None counts rows."""
+    """The source of the rows, for messages: a file, and the line of row 0 or of each row; None counts rows."""
 
     file: str = ""
     line: int | np.ndarray | None = None
 
 
 class ClickLog:
-    """Shown lists of documents and the clicks on them, one row for each shown document.
+    """A log of displayed lists of documents and their clicks, with one row for each shown document.
 
-    Rows are sorted by impression (in order of first appearance) and position, and need about 25 bytes each.
+    Rows are sorted by impression (in order of first appearance) and position, and take about 25 bytes each.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ class ClickLog:
     time : array-like (n,) of dates, or of numbers that grow with time, optional
         The column is not used if a row has no time; `skipped` counts such rows.
     team : array-like (n,) of ids, optional
-        The ranker that contributed this document to an interleaved list; "" for none.
+        The ranker that contributed the document to an interleaved list; "" for none.
     first_position : {0, 1}, default=1
-        The number of the first position in `position`.
+        Number of the first position in `position`.
     bad : {"error", "skip"}, default="error"
-        Raise an error at the first bad row, or leave out its impression and count it in `skipped`. A row is bad if an
-        id is missing, `clicked` is not 0 or 1, the position or the document is repeated, a position is missing, or the
-        impression has another query or ranker in an earlier row.
+        Whether to raise an error at the first bad row, or to leave out its impression and count it in `skipped`. A row
+        is bad if an id is missing, `clicked` is not 0 or 1, the position or the document is repeated, a position is
+        missing, or the impression has another query or ranker in an earlier row.
     place : Place, optional
         File and line for error messages.
 
@@ -85,12 +85,13 @@ class ClickLog:
     offsets : int64 array (n_impressions + 1,)
         First row of each impression.
     skipped : dict of str to int
-        Number of impressions, queries or events that were left out, by reason, and of rows whose column was.
+        Number of impressions, queries or events that were left out, by reason, and of rows of columns that were left
+        out.
 
     Raises
     ------
     InvalidInputError, DataFileError
-        On a bad row, with its number or line, and on columns of different lengths.
+        For a bad row, with its number or line, and for columns of different lengths.
 
     Examples
     --------
@@ -153,17 +154,17 @@ class ClickLog:
 
     @property
     def n_rows(self) -> int:
-        """Number of shown documents."""
+        """The number of shown documents."""
         return len(self.query)
 
     @property
     def n_impressions(self) -> int:
-        """Number of shown lists."""
+        """The number of shown lists."""
         return len(self.offsets) - 1
 
     @property
     def impression(self) -> np.ndarray:
-        """Number of each row's impression, int32 (n,)."""
+        """The impression number of each row, int32 (n,)."""
         return np.repeat(np.arange(self.n_impressions, dtype=np.int32), np.diff(self.offsets))
 
     def __repr__(self) -> str:
@@ -174,10 +175,10 @@ class ClickLog:
         return f"ClickLog({', '.join(counted(number, noun) for noun, number in numbers.items())})"
 
     def cells(self, *keys: np.ndarray) -> Cells:
-        """Add up the rows that share query, document and the `keys`, int arrays (n,) >= 0; O(n log n)."""
+        """Sum the rows that share query, document and the `keys`, int arrays (n,) >= 0; O(n log n)."""
         sizes = [len(self.query_ids), len(self.document_ids), *(int(key.max(initial=0)) + 1 for key in keys)]
         if math.prod(sizes) >= 2**62:
-            raise InvalidInputError("the log has too many queries and documents; split it by query")
+            raise InvalidInputError("the log has too many queries and documents. Split the log by query")
         codes, of_row = np.unique(np.ravel_multi_index((self.query, self.document, *keys), sizes), return_inverse=True)
         query, document, *rest = np.unravel_index(codes, sizes)
         n, clicks = np.bincount(of_row), np.bincount(of_row, weights=self.clicked)
@@ -204,7 +205,7 @@ class Cells(NamedTuple):
 def pair_codes(
     log: ClickLog, queries: np.ndarray, offsets: np.ndarray, documents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log's code of each row's query, and query · (number of documents) + document; -1 if unknown; (n,)."""
+    """Return the log's query code of each row, and query · (number of documents) + document; -1 if unknown; (n,)."""
     known = [{name: code for code, name in enumerate(ids.tolist())} for ids in (log.query_ids, log.document_ids)]
     query, document = (
         np.array([codes.get(name, -1) for name in id_texts(names.tolist())], dtype=np.int64)
@@ -253,7 +254,7 @@ def _check(
 
 
 def left_out(skipped: dict[str, int]) -> list[Message]:
-    """Return a message for each reason for which parts of a log were left out, with the number and remedies.
+    """Return a message for each reason why parts of a log were left out, with the number and remedies.
 
     >>> left_out({"position": 3})
     ['left out (position): 3. Pass first_position=0 if the log counts from 0']
@@ -264,10 +265,10 @@ def left_out(skipped: dict[str, int]) -> list[Message]:
 
 
 def _faults(columns: dict[str, np.ndarray], first: np.ndarray) -> Iterator[tuple[str, np.ndarray, str]]:
-    """Yield each fault that sorted rows can have: its name, the bad rows, and a message with columns in braces."""
+    """Yield each possible fault of sorted rows: its name, the bad rows, and a message with columns in braces."""
     impression, query, document, position = (columns[name] for name in ("impression", "query", "document", "position"))
     missing = (impression < 0) | (query < 0) | (document < 0)
-    yield "missing id", missing, "the impression, query or document is missing; every row needs all three"
+    yield "missing id", missing, "the impression, query or document is missing; every row requires all three"
     wrong = (position < 1) | (position > _DEEPEST)
     yield "position", wrong, f"the position must be an integer from 1 to {_DEEPEST}"
     yield "clicked", columns["clicked"] > 1, "clicked must be 0 or 1"
@@ -316,7 +317,7 @@ def coded_ids(values: ArrayLike | Coded, name: str) -> Coded:
 
 
 def can_be_coded(kind: Any) -> bool:
-    """Whether ids of this Arrow type become codes without a Python object for each row."""
+    """Return whether ids of this Arrow type become codes without a Python object for each row."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -324,7 +325,7 @@ def can_be_coded(kind: Any) -> bool:
 
 
 def _coded_arrow(values: Any, name: str) -> Coded:
-    """The codes of an Arrow column; the names of impressions are not kept."""
+    """Return the codes of an Arrow column; names of impressions are not kept."""
     import pyarrow
     from pyarrow import compute
 
@@ -347,7 +348,7 @@ def _texts(names: Iterable[object]) -> np.ndarray:
 
 
 def _numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """A column as numbers; NaN for values that are not numbers, so that the error names their row."""
+    """Return a column as numbers; NaN for values that are not numbers, so that the error names their row."""
     array = as_array(values, name)
     if array.dtype.kind in "OUT":
         return np.array([_number(value) for value in array.tolist()], dtype=np.float64)
@@ -362,7 +363,7 @@ def _number(value: Any) -> float:
 
 
 def _positions(values: ArrayLike, shift: int) -> np.ndarray:
-    """Positions from 1 as int32; 0, which is refused, for values that are not integers."""
+    """Return positions from 1 as int32, and 0, which is rejected, for values that are not integers."""
     numbers = _numbers(values, "position")
     if numbers.dtype.kind == "f":
         numbers = np.where(np.isfinite(numbers) & (numbers == np.floor(numbers)), numbers, -shift)
@@ -370,13 +371,13 @@ def _positions(values: ArrayLike, shift: int) -> np.ndarray:
 
 
 def _clicks(values: ArrayLike) -> np.ndarray:
-    """0 and 1 as int8; 2, which is refused, for other values."""
+    """Return 0 and 1 as int8, and 2, which is rejected, for other values."""
     numbers = _numbers(values, "clicked")
     return np.where((numbers == 0) | (numbers == 1), numbers, 2).astype(np.int8)
 
 
 def _times(values: ArrayLike, place: Place) -> tuple[np.ndarray | None, int]:
-    """Times as int64, dates as nanoseconds; None and the number of rows without one if only some rows have a time."""
+    """Return times as int64, dates as nanoseconds; None and the number of rows without a time if some rows lack it."""
     array = as_array(values, "time")
     texts = array.dtype.kind in "OUT"
     absent = sum(is_missing(value) or value == "" for value in array.tolist()) if texts else int(np.isnan(array).sum())
@@ -390,7 +391,7 @@ def _times(values: ArrayLike, place: Place) -> tuple[np.ndarray | None, int]:
 
 
 def _time(value: object, row: int, place: Place) -> int | float:
-    """A number, or the nanoseconds of a date in ISO format, which is UTC if it names no zone."""
+    """Return a number, or the nanoseconds of a date in ISO format, which is UTC if it names no zone."""
     if isinstance(value, int | float):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Click logs from Parquet, Arrow and CSV tables, JSON lines, and OpenSearch's User Behavior Insights (UBI)."""
+"""Read click logs from Parquet, Arrow and CSV tables, JSON lines, and OpenSearch's User Behavior Insights (UBI)."""
 
 from __future__ import annotations
 
@@ -46,23 +46,24 @@ def read_clicks(
     Parameters
     ----------
     source : path, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        One row for each shown document. The ending of a path gives the format: .parquet, .pq, .arrow, .feather, .csv,
-        .tsv, .jsonl, .ndjson (text also .gz, .xz, .zst). With `format="ubi"`: the events of OpenSearch's UBI as JSON
-        lines. A line is an event, a search hit (`{"_source": {...}}`) or a search response.
+        One row for each shown document. The suffix of a path determines the format: .parquet, .pq, .arrow, .feather,
+        .csv, .tsv, .jsonl, .ndjson (text also .gz, .xz, .zst). With `format="ubi"`: the events of OpenSearch's UBI as
+        JSON lines. A line is an event, a search hit (`{"_source": {...}}`) or a search response.
     queries : path, optional
-        UBI's queries as JSON lines, whose `query_response_hit_ids` are the shown lists. For a query without them, and
-        without this file, the events named `shown_action` are the shown documents. `ClickLog.skipped` counts queries
-        without either, and events without a query.
+        UBI's queries as JSON lines, whose `query_response_hit_ids` are the shown lists. For a query without shown
+        lists, and without this file, the events named `shown_action` are the shown documents. `ClickLog.skipped` counts
+        queries without shown documents, and events without a query.
     format : "table", "json-lines", "ubi" or None, default None
-        Default: by the ending, and "ubi" for JSON whose first object has an `action_name`, or with `queries`.
+        Default: by the suffix, or "ubi" for JSON whose first object has an `action_name`, and for any file with
+        `queries`.
     columns : dict of str to str, optional
         Columns, or dotted paths in JSON (`attributes.bucket`), whose names differ from those of `ClickLog`. For UBI:
         "query" (default `user_query`), "session" (`client_id`), "time" (`timestamp`) and "ranker" (none).
     first_position : {0, 1}, default=1
-        The number of the first position in the log.
+        Number of the first position in the log.
     bad : {"error", "skip"}, default="error"
         As in `ClickLog`; errors name the file, and the line of a text file. For UBI, a click on a document that was not
-        shown is bad, too.
+        shown is also bad.
     shown_action, click_action : str, default="impression", "click"
         UBI's `action_name` of a shown and of a clicked document. Other events are ignored.
 
@@ -86,7 +87,9 @@ def read_clicks(
         )
     known, columns = (*_UBI, "ranker") if kind == "ubi" else (*REQUIRED, *OPTIONAL), columns or {}
     for name in sorted(set(columns) - set(known)):
-        raise InvalidInputError(f"columns has {name!r}{nearest(name, known)}; expected names of {', '.join(known)}")
+        raise InvalidInputError(
+            f"columns has the unknown name {name!r}{nearest(name, known)}; expected names among {', '.join(known)}"
+        )
     if path is not None and kind == "ubi":
         return _read_ubi(path, queries, _UBI | columns, (shown_action, click_action), first_position, bad)
     named, required = {name: name for name in known} | columns, {*REQUIRED, *columns}
@@ -122,12 +125,12 @@ def _kind(path: PathLike) -> str:
 
 
 def _present(named: dict[str, str], required: set[str], there: list[str]) -> dict[str, str]:
-    """Return the columns to read, or raise an error for a required column that is missing."""
+    """Return the columns to read; raise if a required column is missing."""
     for name in sorted(required):
         if named[name] not in there:
             shown = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
             raise InvalidInputError(
-                f"the log has no column {named[name]!r}{nearest(named[name], there)}; it has {shown}",
+                f"the log has no column {named[name]!r}{nearest(named[name], there)}; its columns are {shown}",
                 argument="columns",
                 value=named[name],
                 remedies=[Remedy(f"to name the column of the {name}", columns={name: ...})],
@@ -137,7 +140,7 @@ def _present(named: dict[str, str], required: set[str], there: list[str]) -> dic
 
 
 def _file_columns(path: PathLike, named: dict[str, str], required: set[str]) -> dict[str, Any]:
-    """Columns of a table file. In Parquet files, ids become codes before the next column is read."""
+    """Return the columns of a table file. In Parquet files, ids become codes before the next column is read."""
     name, found = os.fspath(path), dict[str, Any]()
     try:
         if tables.table_kind(path) != "parquet":
@@ -160,16 +163,16 @@ def _file_columns(path: PathLike, named: dict[str, str], required: set[str]) -> 
 
 
 def _coded_batch(batch: Any) -> Any:
-    """A batch of one column of ids that holds each value once."""
+    """Return a batch of one column of ids that holds each value once."""
     column = batch.column(0)
     encoded = column if hasattr(column, "indices") else column.dictionary_encode()
     return type(batch).from_arrays([encoded], names=batch.schema.names)
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-    """Objects of JSON with their file and line; search responses and hits are replaced by their `_source`.
+    """Yield JSON objects with file and line; search responses and hits are replaced by their `_source`.
 
-    The text is an object in each line, also of a `_bulk` request with its action lines, or one JSON value.
+    The text is one object on each line, also of a `_bulk` request with its action lines, or one JSON value.
     """
     with Source(path) as stream:
         for line, row in _values(stream, os.fspath(path)):
@@ -183,7 +186,7 @@ def _json_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any]
 
 
 def _values(stream: Source, name: str) -> Iterator[tuple[int, Any]]:
-    """Values of JSON lines with their lines, or the items of one JSON array that may have any lines."""
+    """Yield values of JSON lines with their lines, or the items of a JSON array on any number of lines."""
     head = stream.peek().lstrip()
     if head.startswith(b"[") or head.partition(b"\n")[0].strip() == b"{":
         for _, value in read_content(stream).values:
@@ -202,7 +205,7 @@ def _values(stream: Source, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def _at(row: object, path: str) -> Any:
-    """The value at a dotted path: through nested objects, names with dots, and objects in text; None if missing."""
+    """Return the value at a dotted path through nested objects, names with dots, and objects in text, or None."""
     if isinstance(row, str) and row.startswith("{"):
         with suppress(ValueError, RecursionError):
             row = json.loads(row)
@@ -216,7 +219,7 @@ def _at(row: object, path: str) -> Any:
 
 
 def _id_at(row: dict[str, Any], path: str, place: tuple[str, int]) -> str | None:
-    """The id at a dotted path as text, None for a missing one."""
+    """Return the id at a dotted path as text, or None without an id."""
     value = _at(row, path)
     return None if value is None else _text(value, path, place)
 
@@ -228,7 +231,7 @@ def _text(value: object, name: str, place: tuple[str, int]) -> str:
 
 
 def _json_columns(path: PathLike, named: dict[str, str], required: set[str]) -> tuple[dict[str, Any], np.ndarray]:
-    """Columns of JSON lines, and the line of each row."""
+    """Return the columns of JSON lines, and the line of each row."""
     columns: dict[str, list[Any]] = {name: [] for name in named}
     lines, keys = list[int](), dict[str, None]()
     for place, row in _json_rows(path):
@@ -252,7 +255,7 @@ def _read_ubi(
     first_position: int,
     bad: str,
 ) -> ClickLog:
-    """Join UBI's events, and its queries if they are given, to rows of shown documents."""
+    """Join UBI's events, and its queries if given, to rows of shown documents."""
     about: dict[str, dict[str, Any]] = {}  # query, session, time and ranker of each query_id
     rows: dict[tuple[str, str], int] = {}
     shown: list[tuple[str, str, Any, int]] = []  # query_id, document, position, line
@@ -342,7 +345,7 @@ def _event_rows(
 def _rows_of(
     clicks: list[tuple[tuple[str, str], tuple[str, int]]], rows: dict[tuple[str, str], int], bad: str
 ) -> list[int]:
-    """Return the rows that were clicked; clicks on other documents are an error, or left out with `bad="skip"`."""
+    """Return the clicked rows; clicks on documents that were not shown are an error, or left out with `bad="skip"`."""
     for key, place in clicks:
         if key not in rows and bad != "skip":
             raise DataFileError(

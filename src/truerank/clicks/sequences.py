@@ -1,12 +1,12 @@
-"""Confidence sequences: intervals of a mean that hold at all times at once, however often they are looked at.
+"""Confidence sequences: intervals of a mean that hold at all times at once, for any number of looks.
 
 For x_1, x_2, … in [0, 1] and a candidate mean m, two bets against m have the capital
 
     K⁺_t(m) = Π_{i ≤ t} (1 + min(λ_i, c/m) (x_i - m)),      K⁻_t(m) = Π_{i ≤ t} (1 - min(λ_i, c/(1 - m)) (x_i - m)),
     λ_i = sqrt(2 log(2/α) / (s²_{i-1} i log(1 + i))),
 
-where s² is the variance of the values so far. m is excluded once max(K⁺, K⁻)/2 reaches 1/α. This happens to the true
-mean with probability α at most.
+where s² is the variance of the values so far. A mean m is excluded when max(K⁺, K⁻)/2 reaches 1/α. The true mean is
+excluded with probability α at most.
 
 References
 ----------
@@ -30,8 +30,8 @@ _GRID, _BLOCK = 200, 2048
 class Sequence(NamedTuple):
     """A confidence sequence at L looks; every field is an array (L,).
 
-    `n` is the number of units so far, `mean` their mean. The interval [`low`, `high`] never widens from one look to the
-    next. `p` is the smallest always-valid p so far of the mean `null`.
+    `n` is the number of units so far, and `mean` is their mean. The interval [`low`, `high`] never widens from one look
+    to the next. `p` is the smallest always-valid p for the mean `null` so far.
     """
 
     n: np.ndarray
@@ -55,14 +55,14 @@ def confidence_sequence(
     Parameters
     ----------
     values : array (n,)
-        Independent units, or at least units with the same mean given the past.
+        Independent units, or at least units whose mean, given the past, is constant.
     low, high : float, default=-1, 1
-        Bounds of every value, chosen before the data were seen.
+        Bounds of every value, chosen before the data are seen.
     null : float, default=0
         The mean that `p` tests.
     level : float in (0, 1), default=0.95
     looks : rising array (L,) of int, optional
-        After how many values to look. Default: once, at the end.
+        Numbers of values after which to look. Default: once, at the end.
 
     Notes
     -----
@@ -82,7 +82,9 @@ def confidence_sequence(
     null = check_number(null, "null", f"[{low!r}, {high!r}]")
     ends = np.array([len(x)]) if looks is None else np.asarray(looks, dtype=np.int64)
     if not len(ends) or (np.diff(ends, prepend=0) <= 0).any() or ends[-1] > len(x):
-        raise InvalidInputError(f"looks must rise from 1 to at most {len(x)}, the number of values", argument="looks")
+        raise InvalidInputError(
+            f"looks must be ascending numbers from 1 to at most {len(x)}, the number of values", argument="looks"
+        )
     x, alpha = (x[: ends[-1]] - low) / (high - low), 1.0 - level
     t = np.arange(1, len(x) + 1)
     centre = (0.5 + np.cumsum(x)) / (t + 1)

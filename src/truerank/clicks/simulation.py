@@ -29,12 +29,12 @@ def simulate(
     noise: float = 0.1,
     random_state: RandomState = None,
 ) -> ClickLog:
-    """Return a log of impressions by randomly chosen rankers, with clicks by a click model.
+    """Return a simulated log of impressions by randomly chosen rankers, with clicks by a click model.
 
     Parameters
     ----------
     data : RankingData
-        Judged documents, named by their `doc_ids`, or else by their row.
+        Judged documents, named by their `doc_ids`, or else by row number.
     rankers : dict of str to array (n,) of scores in the caller's row order
     model : {"position", "trust", "cascade"}, default="position"
         With relevance r (`relevance_of`) and examination θ_k of position k, the probability of a click is
@@ -44,7 +44,7 @@ def simulate(
         * cascade: users read from the top, click with probability r, and stop at the first click. Without a click, they
           continue from k to k + 1 with probability θ_{k+1}/θ_k.
     impressions, depth : int, default=100_000, 10
-        Number and length of the lists. Each has a query and a ranker drawn uniformly.
+        Number and length of the lists. The query and the ranker of each list are drawn uniformly.
     examination : array (depth,) of θ_k, at most 1 and not rising, default=1/k
     noise : float in [0, 1), default=0.1
         Relevance of grade 0.
@@ -112,7 +112,7 @@ def relevance_of(data: RankingData, noise: float = 0.1) -> np.ndarray:
     """
     noise = check_number(noise, "noise", "[0, 1)")
     if data.y is None:
-        raise InvalidInputError("simulated clicks need grades; use judged data", code="no-grades")
+        raise InvalidInputError("simulated clicks require grades. Use judged data", code="no-grades")
     gain = np.exp2(np.maximum(data.y, 0.0)) - 1.0
     return noise + (1.0 - noise) * gain / max(gain.max(initial=0.0), 1.0)
 
@@ -125,7 +125,7 @@ def trust_of(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _clicks(rng: np.random.Generator, model: str, relevance: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Clicks (count, depth) on documents of this relevance."""
+    """Return clicks (count, depth) on documents of this relevance."""
     if model != "cascade":
         alpha, beta = trust_of(theta) if model == "trust" else (theta, np.zeros(len(theta)))
         return rng.random(relevance.shape, dtype=np.float32) < relevance * alpha + beta

@@ -1,4 +1,4 @@
-"""Rows to train on: shown documents with estimated relevances as grades."""
+"""Training rows: shown documents with estimated relevances as grades."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from truerank.io.rows import rows_of
 
 
 class TrainingClicks(NamedTuple):
-    """Rows to train on (`data`, with estimated relevances in [0, 1] as grades), and how they were made."""
+    """Training rows (`data`, with estimated relevances in [0, 1] as grades), and figures about their construction."""
 
     data: RankingData
     cut: int
@@ -25,7 +25,7 @@ class TrainingClicks(NamedTuple):
     without_features: int
     """Number of shown documents without features."""
     never_shown: int
-    """Number of rows of documents that no list showed; their grade is 0."""
+    """Number of rows of documents that were never shown, which have grade 0."""
 
 
 def training_data(
@@ -45,15 +45,15 @@ def training_data(
         Rows of all documents that may be ranked, with `doc_ids`; grades are ignored.
     examination : Examination
     weights : {"queries", "documents"}, default="queries"
-        `query_weight`: the impressions of each query, with mean 1. Or `sample_weight`: max(Σ α, least) of each
+        Either `query_weight`: the impressions of each query, with mean 1. Or `sample_weight`: max(Σ α, least) of each
         document, with mean 1, for pointwise learners.
-    least : float > 0, default=1
+    Smallest divisor, which limits the weight of clicks on documents with fewer examined impressions.
         Smallest divisor: clips the weight of clicks on documents with fewer examined impressions.
 
     Notes
     -----
-    Documents that were never shown have grade 0, as in Joachims et al. (2017). A ranker that learns from the shown
-    documents alone does not learn why the others were not shown; on OHSUMED this costs 0.06 of nDCG@10.
+    Documents that were never shown have grade 0, as in Joachims and others (2017). A ranker that is trained only on
+    shown documents does not learn why the other documents were not shown, which costs 0.06 of nDCG@10 on OHSUMED.
 
     Train with an objective that is linear in the grades, `objective="ips-lambdarank"` or "mse". Objectives that compare
     grades would learn the noise of the estimates.
@@ -67,7 +67,8 @@ def training_data(
     known = ~np.isnan(alpha) & (row >= 0)
     if not known.any():
         raise InvalidInputError(
-            "no shown document has features; compare the query and document ids of both", code="no-features"
+            "no shown document has features. Check that the query and document ids of log and features agree",
+            code="no-features",
         )
     seen = np.bincount(row[known], weights=(alpha * cells.n)[known], minlength=n)
     liked = np.bincount(row[known], weights=(cells.clicks - beta * cells.n)[known], minlength=n)

@@ -1,11 +1,11 @@
-"""The value of a ranker that was never shown, estimated from the clicks on what other rankers showed.
+"""The value of a ranker that was never shown, estimated from the clicks on the lists of other rankers.
 
 With n_dk impressions of document d of a query at position k, c_dk clicks on them, and a model m(d) of its relevance,
 
     r̂(d) = m(d) + Σ_k (c_dk - β_k n_dk - α_k n_dk m(d)) / Σ_k α_k e_dk,      V_q = Σ_d [λ_rank(d) r̂(d) + β_rank(d)].
 
-The self-normalised estimator has e = n, so that m cancels. The others use the expected impressions e, and m = 0 except
-for "doubly-robust". V is the mean of V_q. A document that was never shown has no r̂ and adds between 0 and λ.
+The self-normalised estimator has e = n, so that m cancels. The other estimators use the expected impressions e, and m =
+0 except for "doubly-robust". V is the mean of V_q. A document that was never shown has no r̂, and adds between 0 and λ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DRAWS, _FOLDS, _PRIOR = 100, 5, 10.0  # draws of the examination, folds of quer
 
 
 class ClickValue(NamedTuple):
-    """The value of a ranker, or the difference of two.
+    """The value of a ranker, or the difference of two values.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class ClickValue(NamedTuple):
     low, high : float
         Confidence interval that is valid for any relevance of the documents that were never shown.
     sampling_low, sampling_high : float
-        Interval of `value` alone, which ignores those documents.
+        Interval of `value` alone, which ignores documents that were never shown.
     least, most : float
-        The lowest and the highest estimate that relevances in [0, 1] of those documents give.
+        The lowest and the highest estimate for relevances in [0, 1] of documents that were never shown.
     support : float
         Share of the ranker's weight λ on documents that were shown.
     """
@@ -63,7 +63,7 @@ class ClickValue(NamedTuple):
 
 
 class ClickValues(Result, dict[str, ClickValue]):
-    """Values of rankers by name, and `difference` of any two; `str` gives a table."""
+    """Values of rankers by name, and the `difference` of any two; `str` formats a table."""
 
     KIND = "click-values"
 
@@ -72,12 +72,12 @@ class ClickValues(Result, dict[str, ClickValue]):
         super().__init__({name: ratings.value([(ranked, 1.0)], level) for name, ranked in lists.items()})
 
     def difference(self, a: str, b: str) -> ClickValue:
-        """Return the value of a minus that of b on the same clicks; a document in both lists counts once."""
+        """Return the value of a minus the value of b on the same clicks; a document in both lists counts once."""
         return self._ratings.value([(self._lists[a], 1.0), (self._lists[b], -1.0)], self.level)
 
     @property
     def summary(self) -> str:
-        """The ranker with the largest value, and its interval."""
+        """A sentence with the largest value of a ranker and its interval."""
         name = max(self, key=lambda one: self[one].value)
         ends = f"{self.level:.0%} interval {self[name].low:.4f} to {self[name].high:.4f}"
         return f"{name} has the largest value of {counted(len(self), 'ranker')}: {self[name].value:.4f} ({ends})."
@@ -130,20 +130,20 @@ def evaluate_from_clicks(
     examination : Examination
         Fitted to this log, or to another log of the same page.
     cutoff : int, default=10
-        Number of ranks that count. With `discount="clicks"` the examination must reach it.
+        Number of ranks that count. With `discount="clicks"`, the examination must reach the cutoff.
     discount : {"clicks", "dcg"} or array (cutoff,), default="clicks"
         λ: α_k, so that V is the number of clicks per impression; or 1/log2(k + 1), the DCG of relevances in [0, 1].
     estimator : {"self-normalised", "ips", "doubly-robust"}, default="self-normalised"
-        Whether the clicks on a document are divided by its examined impressions, or by the number expected from the
-        probability of each ranker (`propensity`, or else its share of the impressions). `"doubly-robust"` corrects a
-        cross-fitted model by the clicks; the model reads `features`, or else the other documents of the query.
+        Divisor of the clicks on a document: its examined impressions, or the number expected from the probability of
+        each ranker (`propensity`, or else its share of the impressions). `"doubly-robust"` corrects a cross-fitted
+        model by the clicks; the model uses `features`, or else the other documents of the query.
     weights : {"impressions", "uniform"}, default="impressions"
         Weights of the queries in the mean.
     min_shown : int, default=1
         Documents with fewer impressions count as never shown.
     about : {"clicks", "queries"}, default="clicks"
-        The sampling error of new impressions of these queries, or of other queries of the same kind, which is larger
-        (with Student's quantile for the number of queries).
+        Whether the sampling error is for new impressions of these queries, or for new queries of the same kind, which
+        is larger (with Student's quantile for the number of queries).
     features : RankingData, optional
         Rows of the documents with `doc_ids`, for `"doubly-robust"`.
     level : float in (0, 1), default=0.95
@@ -174,12 +174,12 @@ def evaluate_from_clicks(
     cutoff, min_shown = check_positive_int(cutoff, "cutoff"), check_positive_int(min_shown, "min_shown")
     level = check_number(level, "level", "(0, 1)")
     if not rankers:
-        raise InvalidInputError("rankers is empty; give one or more, {name: run}", argument="rankers")
+        raise InvalidInputError("rankers is empty. Pass at least one, {name: run}", argument="rankers")
     if features is not None and estimator != "doubly-robust":
-        raise InvalidInputError('only estimator="doubly-robust" reads features; leave them out')
+        raise InvalidInputError('only estimator="doubly-robust" uses features. Omit features')
     if not hasattr(examination, "propensities_"):
         raise InvalidInputError(
-            "the examination is not fitted; call Examination(...).fit(log) first", code="not-fitted"
+            "the examination is not fitted. Call Examination(...).fit(log) first", code="not-fitted"
         )
     known = int(np.count_nonzero(np.cumsum(np.isnan(examination.propensities_)) == 0))
     if known < cutoff and isinstance(discount, str) and discount == "clicks":
@@ -196,7 +196,7 @@ def evaluate_from_clicks(
         common &= np.isin(np.arange(len(every)), query)
     if not common.any():
         raise InvalidInputError(
-            "the rankers and the log share no query; compare the query ids of both", code="no-common-query"
+            "the rankers and the log share no query. Check that the query ids of both agree", code="no-common-query"
         )
     notes = [] if examination.identified_ else ["propensities NOT identified: the values and intervals may be wrong"]
     notes += examination.reasons_
@@ -212,7 +212,7 @@ def evaluate_from_clicks(
 
 
 def _top(log: ClickLog, run: object, cutoff: int) -> np.ndarray:
-    """The best documents of each query: codes of query and of pair (below 0: not in the log), ranks from 0; (3, r)."""
+    """Return the best documents of each query: codes of query and pair (below 0: not in the log), and ranks; (3, r)."""
     given = as_run(run)
     rank = ranks_by_query(given.scores, given.offsets) - 1
     query, code = pair_codes(log, given.query_ids, given.offsets, given.doc_ids)
@@ -221,7 +221,7 @@ def _top(log: ClickLog, run: object, cutoff: int) -> np.ndarray:
 
 
 def _weights(discount: str | ArrayLike, curves: np.ndarray, cutoff: int) -> np.ndarray:
-    """λ, and what a document adds at any relevance, for each draw: (R, 2, cutoff)."""
+    """Return λ, and the value of a document at any relevance, for each draw: (R, 2, cutoff)."""
     if isinstance(discount, str):
         if check_choice(discount, "discount", ("clicks", "dcg")) == "clicks":
             return curves[:, :, :cutoff]
@@ -236,7 +236,7 @@ def _weights(discount: str | ArrayLike, curves: np.ndarray, cutoff: int) -> np.n
 
 @dataclass
 class _Ratings:
-    """Estimated relevances of the shown pairs (query, document), and linear functions of them with errors."""
+    """Estimated relevances of the shown pairs (query, document), and linear functions of these with errors."""
 
     log: ClickLog
     curves: np.ndarray  # α and β for each draw (R, 2, K)
@@ -249,7 +249,8 @@ class _Ratings:
     weighted: bool  # by impressions
 
     def __post_init__(self) -> None:
-        """Estimate the relevances for each draw of the examination, and the residuals of the rows for the first."""
+        """Estimate the relevances for each draw of the examination, and the residuals of the rows for the first
+        draw."""
         log = self.log
         ranker = np.zeros(log.n_rows, dtype=np.int32) if log.ranker is None else log.ranker + 1
         self.cells = cells = log.cells(log.position, ranker)
@@ -288,7 +289,7 @@ class _Ratings:
         return np.bincount(self.own, weights=values, minlength=len(self.pair))
 
     def _expected(self) -> np.ndarray:
-        """Expected impressions of the cells, by the probability of their ranker among those that the query had."""
+        """Return expected impressions of the cells, from the probability of their ranker among the query's rankers."""
         log, starts = self.log, self.log.offsets[:-1]
         shape = len(log.query_ids), int(self.cells.keys[1].max()) + 1
         code = log.query[starts] * shape[1] + (0 if log.ranker is None else log.ranker[starts] + 1)
@@ -303,7 +304,7 @@ class _Ratings:
         return (self.cells.n * ratio[self.cells.query, self.cells.keys[1]])[self.inside]
 
     def _cross_fitted(self) -> np.ndarray:
-        """A relevance for each pair that does not depend on the clicks on it."""
+        """Return a relevance for each pair that does not depend on clicks on the pair."""
         alpha, beta = self.curves[0, :, self.place].T
         seen, liked = self._total(alpha * self.n), self._total(self.clicks - beta * self.n)
         mean = liked.sum() / max(seen.sum(), 1e-12)
@@ -323,7 +324,7 @@ class _Ratings:
         return np.clip(result, 0.0, 1.0)
 
     def value(self, lists: list[tuple[np.ndarray, float]], level: float) -> ClickValue:
-        """The value of a list, or of several lists added with signs."""
+        """Return the value of a list, or of several lists added with signs."""
         query, pair, rank = np.concatenate([ranked for ranked, _ in lists], axis=1)
         sign = np.concatenate([np.full(ranked.shape[1], by) for ranked, by in lists])
         at = np.minimum(np.searchsorted(self.pair, pair), max(len(self.pair) - 1, 0))
@@ -363,7 +364,7 @@ class _Ratings:
         )
 
     def _of_clicks(self, by_list: np.ndarray, parts: np.ndarray) -> float:
-        """Variance over sessions or impressions: of the clicks, and of the share of each query."""
+        """Return the variance over sessions or impressions, of the clicks and of the share of each query."""
         log, starts = self.log, self.log.offsets[:-1]
         query = log.query[starts]
         lists = np.bincount(query, minlength=len(parts))
@@ -379,7 +380,7 @@ class _Ratings:
         return float(by_list @ by_list)
 
     def _of_queries(self, parts: np.ndarray) -> float:
-        """Variance over queries."""
+        """Return the variance over queries."""
         used = self.shares > 0
         m = int(used.sum())
         deviations = parts[used] - self.shares[used] * parts.sum()

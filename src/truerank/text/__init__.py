@@ -1,1 +1,1 @@
-"""Text: words, counts, and classifiers of topics."""
+"""Texts: words, counts, and classifiers of topics."""

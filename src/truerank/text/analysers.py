@@ -1,4 +1,4 @@
-"""Words of a text, and analysers: functions from words to terms, with Porter's stems and without stop words."""
+"""Words of a text, and analysers: functions from words to terms, with Porter stems and without stop words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEMMED_AND_STOPPED = "porter-stop"
 
 
 def folded(text: str) -> str:
-    """The text in lower case and in Unicode's NFKC form (composed accents, no full-width letters).
+    """Return the text in lower case and in Unicode's NFKC form (composed accents, no full-width letters).
 
     >>> folded("Cafe\\u0301 \\uff34\\uff36") == "caf\\xe9 tv"
     True
@@ -28,10 +28,10 @@ def folded(text: str) -> str:
 
 
 def term_of(analyser: str) -> Callable[[Iterable[str]], list[str]]:
-    """A function from words (in lower case) to terms, with "" for words that the analyser drops.
+    """Return a function from words (in lower case) to terms, with "" for words that the analyser drops.
 
-    Stems are those of PyStemmer (Snowball's implementation of Porter 1980). Stop words are the 318 English ones of
-    scikit-learn, and are removed before stemming.
+    Stems are those of PyStemmer (Snowball's implementation of Porter 1980). The stop words are scikit-learn's 318
+    English stop words, and are removed before stemming.
 
     >>> term_of("porter-stop")(["the", "relational", "flows"])
     ['', 'relat', 'flow']
@@ -52,7 +52,10 @@ _held = threading.local()
 
 
 def _stemmer() -> Any:
-    """The stemmer of this thread. Stemmers are not thread-safe, and creating one is slower than stemming a query."""
+    """Return the stemmer of this thread.
+
+    Stemmers are not thread-safe, and creating one is slower than stemming a query.
+    """
     if not hasattr(_held, "stemmer"):
         import Stemmer
 

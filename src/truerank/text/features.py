@@ -1,4 +1,4 @@
-"""Features of (query, document) pairs from an index: those of two papers, feedback, latent space and more."""
+"""Features of (query, document) pairs from an index: features of two papers, feedback, latent space and more."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ class TextFeatures(BaseEstimator):
     """Features of the candidates of each query, from which a ranker learns.
 
     Candidates are the union of the best `depth` documents of each retrieval function over all fields and, if these
-    families are chosen, of feedback and of the latent space. All features are computed for all candidates.
+    families are selected, of feedback and the latent space. All features are computed for all candidates.
 
     Parameters
     ----------
     families : sequence of str, default all
-        Some of `FAMILIES`. `PAPERS` names those of the papers.
+        Some of `FAMILIES`. `PAPERS` lists the families of the papers.
     depth : int, default 1000
-        Best documents of each function.
+        Number of best documents of each function.
     scaled : bool, default True
-        Add each column scaled to [0, 1] within the query, named with the suffix `.scaled`.
+        Whether to add each column scaled to [0, 1] within the query, with the suffix `.scaled` in the name.
     n_jobs : int, optional
-        Threads over queries; None means 1. Values are the same for any number of threads.
+        Number of threads over queries; None means 1. Values do not depend on the number of threads.
 
     Attributes
     ----------
@@ -81,10 +81,10 @@ class TextFeatures(BaseEstimator):
     -----
     Xu & Li's features are sums over the query's terms in the document, q_t times, after stemming and without stop
     words. Their idf is n/df, |C| counts tokens, and ln x is 0 for x <= 0. A document without any of the query's terms
-    has tf = 0 in a language model, and the value 0 in other functions. A missing number is replaced by the lowest of
-    the query's candidates. Nothing is learned from judgements. Cost of a query: two passes over the postings of its
-    terms and O(n_documents) for each function, and O(candidates · 300) for the latent space, which the index computes
-    once and stores.
+    has tf = 0 in a language model, and the value 0 in other functions. A missing number is replaced by the lowest
+    number among the query's candidates. Features do not depend on judgements. Cost of a query: two passes over the
+    postings of its terms and O(n_documents) for each function, and O(candidates · 300) for the latent space, which the
+    index computes once and stores.
 
     Examples
     --------
@@ -112,13 +112,14 @@ class TextFeatures(BaseEstimator):
         check_positive_int(self.depth, "depth")
         if STEMMED_AND_STOPPED not in index.analysers:
             raise InvalidInputError(
-                f"{index.path}: the index has the analysers {', '.join(index.analysers)}; features need "
-                f"{STEMMED_AND_STOPPED!r}. Build the index with it",
+                f"{index.path}: the index has the analysers {', '.join(index.analysers)}; features require "
+                f"{STEMMED_AND_STOPPED!r}."
+                f" Build the index with it",
                 code="analysers",
             )
         names = [name for family in families for name in _NAMES[family](index)]
         if not names:
-            raise InvalidInputError(f"the families {', '.join(families)} give no column for this index")
+            raise InvalidInputError(f"the families {', '.join(families)} have no column for this index")
         self.fields_ = list(index.fields)
         self.feature_names_ = names + [f"{name}.scaled" for name in names] * bool(self.scaled)
         return self
@@ -132,7 +133,7 @@ class TextFeatures(BaseEstimator):
         ----------
         queries : iterable of Document, or dict of id to text
         index : Index
-            The index of `fit`, or another one with the same fields.
+            The index of `fit`, or another index with the same fields.
         qrels : Qrels, optional
             Grades of the rows, and of judged documents that no function found, which measures count.
         """
@@ -142,7 +143,7 @@ class TextFeatures(BaseEstimator):
         if names != self.feature_names_[: len(names)]:
             missing = [name for name in self.feature_names_[: len(names)] if name not in names][:3]
             raise InvalidInputError(
-                f"{index.path}: this index has other features than the index of fit, which had the fields "
+                f"{index.path}: the features of this index differ from the index of fit, which had the fields "
                 f"{', '.join(self.fields_)}{'; it lacks ' + ', '.join(missing) if missing else ''}",
                 code="other-index",
             )
@@ -156,7 +157,7 @@ class TextFeatures(BaseEstimator):
         kept = [number for number, (documents, _) in enumerate(found) if len(documents)]
         if not kept:
             raise InvalidInputError(
-                "no query finds a document; expected queries with words of this collection", code="no-document"
+                "no query finds a document. Pass queries with words of this collection", code="no-document"
             )
         offsets = offsets_of([len(found[number][0]) for number in kept])
         doc_ids = index.document_ids(np.concatenate([found[number][0] for number in kept]))
@@ -177,7 +178,7 @@ class TextFeatures(BaseEstimator):
 
 
 class _Query:
-    """A query's terms under each analyser, and scores that several families use."""
+    """The terms of a query under each analyser, and scores that several families use."""
 
     def __init__(self, index: Index, query: Document) -> None:
         self.document = query
@@ -191,7 +192,7 @@ class _Query:
 def _rows(
     index: Index, families: Sequence[str], depth: int, scaled: bool, query: Document
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the candidates, best BM25 first, and their features (n, p), scaled to [0, 1] once more if wanted."""
+    """Return the numbers of the candidates, best BM25 first, and their features (n, p), also scaled if requested."""
     shared = _Query(index, query)
     candidates = _candidates(index, shared, families, depth)
     bm25 = _scores_of(index, BM25(STEMMED_AND_STOPPED), shared.weights[STEMMED_AND_STOPPED], candidates)
@@ -242,14 +243,14 @@ def _fields(index: Index) -> list[str]:
 
 
 def _all_functions(index: Index, field: str) -> list[RetrievalFunction]:
-    """Every retrieval function at its defaults under every analyser."""
+    """Return every retrieval function with default parameters, under every analyser."""
     return [function(analyser, field) for analyser in index.analysers for function in FUNCTIONS.values()]
 
 
 def _scores_of(
     index: Index, function: RetrievalFunction, weights: Mapping[int, float], documents: np.ndarray
 ) -> np.ndarray:
-    """Scores of some documents (n,); one without the query's terms has tf = 0."""
+    """Return scores of some documents (n,); a document without the query's terms has tf = 0."""
     return all_scores(index, function, weights, documents)[0][documents]
 
 
@@ -312,7 +313,7 @@ def _vectors(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
         if len(vector) != rows.shape[1]:
             raise InvalidInputError(
                 f"query {query.document.id!r}: its vector {name!r} has {len(vector)} dimensions; expected the "
-                f"{rows.shape[1]} of the documents' vectors. Give each query such a vector, or leave out the family",
+                f"{rows.shape[1]} of the documents' vectors. Add such a vector to each query, or omit the family",
                 argument="query",
             )
         columns.append(cosines(rows[candidates], vector))
@@ -320,16 +321,16 @@ def _vectors(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
 
 
 def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyser: str) -> np.ndarray:
-    """Ordered and unordered windows (after Metzler & Croft 2005), and the place of the first match.
+    """Return ordered and unordered windows (after Metzler and Croft 2005), and the place of the first match.
 
     For the neighbours (s, t) in the query, with c the number of windows in the document,
 
         Σ_(s, t) (idf_s + idf_t)/2 · c/(c + 1),    idf = ln(1 + (n - df + ½)/(df + ½))
 
     Ordered: t follows s immediately. Unordered: s and t are within `WINDOW` terms in either order, and each place of a
-    term counts once, with the nearest earlier place of the other term. Words that the analyser drops have no place, and
-    places continue from one field to the next. `terms` are the query's in order. The columns of the result, float64
-    (documents, 3), are ordered, unordered, and 1/(1 + place of the first query term), or 0 without one.
+    term counts once, with the nearest earlier place of the paired term. Words that the analyser drops have no place,
+    and places continue from one field to the next. `terms` are the terms of the query in order. The columns of the
+    result, float64 (documents, 3), are ordered, unordered, and 1/(1 + place of the first query term), or 0 without one.
     """
     values, different = np.zeros((len(documents), 3)), list(dict.fromkeys(terms))
     pairs = list(dict.fromkeys((s, t) for s, t in zip(terms, terms[1:]) if s != t))

@@ -1,4 +1,4 @@
-"""Pseudo-relevance feedback: add terms of the best documents to the query."""
+"""Pseudo-relevance feedback: terms of the best documents are added to the query."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ TERMS = 40  # that feedback adds
 
 
 def rocchio(index: Index, weights: Mapping[int, float], documents: np.ndarray, analyser: str) -> dict[int, float]:
-    """Rocchio's query (Rocchio 1971, without negative examples), in the BM25 space.
+    """Return Rocchio's query (Rocchio 1971, without negative examples) in the BM25 space.
 
         q' = ½ q/|q|₁ + ½ e/|e|₁,
         e_t = Σ_{d ∈ documents} tf (k1 + 1)/(tf + k1 (1 - b + b |d|/avdl)) idf_t
 
     e keeps its `TERMS` largest entries; k1 = 1.2, b = 0.75, idf = ln(1 + (n - df + ½)/(df + ½)). `weights` are the
-    query's terms, and `documents` (int) those that are assumed to be relevant.
+    query's terms, and `documents` (int) are the documents that count as relevant.
     """
     postings, n = index.postings(analyser), index.n_documents
     mean = postings.n_tokens / n
@@ -39,7 +39,7 @@ def rocchio(index: Index, weights: Mapping[int, float], documents: np.ndarray, a
 def relevance_model(
     index: Index, weights: Mapping[int, float], documents: np.ndarray, log_likelihoods: np.ndarray, analyser: str
 ) -> dict[int, float]:
-    """RM3 (Abdul-Jaleel et al. 2004; Lavrenko & Croft 2001, model 1).
+    """Return the query of RM3 (Abdul-Jaleel and others 2004; Lavrenko and Croft 2001, model 1).
 
         q' = ½ q/|q|₁ + ½ e/|e|₁,    e_t = Σ_d P(q | d) tf/|d|
 
@@ -56,13 +56,13 @@ def relevance_model(
 
 
 def feedback_scores(index: Index, weights: Mapping[int, float], n_documents: int, analyser: str) -> np.ndarray:
-    """BM25 of every document for Rocchio's query over the best `n_documents` of BM25; float64."""
+    """Return the BM25 scores of all documents for Rocchio's query over the best `n_documents` of BM25; float64."""
     best, _ = best_of(index, BM25(analyser), n_documents, weights)
     return all_scores(index, BM25(analyser, k3=math.inf), rocchio(index, weights, best, analyser))[0]
 
 
 def relevance_model_scores(index: Index, weights: Mapping[int, float], n_documents: int, analyser: str) -> np.ndarray:
-    """Query likelihood of every document for RM3's query over the best `n_documents`; Dirichlet, μ the mean length."""
+    """Return query likelihoods (Dirichlet, μ the mean length) of all documents for RM3's query."""
     postings = index.postings(analyser)
     function = Dirichlet(analyser, ALL, mu=max(1.0, postings.n_tokens / index.n_documents))
     best, likelihoods = best_of(index, function, n_documents, weights)
@@ -70,7 +70,7 @@ def relevance_model_scores(index: Index, weights: Mapping[int, float], n_documen
 
 
 def _counts(index: Index, document: int, analyser: str) -> tuple[list[int], list[int]]:
-    """Terms of a document and their counts, terms ascending."""
+    """Return the terms of a document, ascending, and their counts."""
     tokens = index.tokens[index.ends[document] : index.ends[document + 1]]
     terms, counts = np.unique(index.term_of_word(analyser)[tokens], return_counts=True)
     kept = terms >= 0
@@ -78,7 +78,7 @@ def _counts(index: Index, document: int, analyser: str) -> tuple[list[int], list
 
 
 def _mixed(weights: Mapping[int, float], gains: dict[int, float]) -> dict[int, float]:
-    """Half of the query and half of the best gains, each with weights of sum 1."""
+    """Return half of the query plus half of the best gains, each with weights of sum 1."""
     best = sorted(gains.items(), key=lambda item: (-item[1], item[0]))[:TERMS]
     of_query, of_documents = math.fsum(weights.values()), math.fsum(gain for _, gain in best)
     mixed = {term: 0.5 * weight / of_query for term, weight in weights.items()}

@@ -1,6 +1,6 @@
-"""The index of a collection: tokens in order, and term counts both ways, memory-mapped files in a folder.
+"""The index of a collection: tokens in order, and term counts both ways, in memory-mapped files of a folder.
 
-Layout of the folder (NumPy files, and one JSON file that is written last):
+Layout of the folder (NumPy files, and a JSON file that is written last):
 
     index.json                header: version, fields, analysers, counts
     documents.*, words.*, terms.ANALYSER.*        strings: UTF-8 bytes, their ends, and their sorted order
@@ -47,7 +47,7 @@ _HELD = 1 << 22  # tokens in memory before they are written
 
 
 class Postings(NamedTuple):
-    """Counts of terms in a field under an analyser, by term.
+    """Counts of terms in a field under an analyser, sorted by term.
 
     Term t is in the documents `documents[starts[t]:starts[t + 1]]` (ascending), with the counts of the same range.
     """
@@ -60,17 +60,17 @@ class Postings(NamedTuple):
     n_tokens: int  # |C|, the sum of lengths
 
     def of(self, term: int) -> tuple[np.ndarray, np.ndarray]:
-        """Documents and counts of a term."""
+        """Return documents and counts of a term."""
         place = slice(self.starts[term], self.starts[term + 1])
         return self.documents[place], self.counts[place]
 
     def documents_with(self, term: int) -> int:
-        """df of a term."""
+        """Return df of a term."""
         return int(self.starts[term + 1] - self.starts[term])
 
     @property
     def mean_length(self) -> float:
-        """avdl, or 1 if no document has a term."""
+        """The mean length avdl, or 1 if no document has a term."""
         return self.n_tokens / len(self.lengths) or 1.0
 
 
@@ -96,15 +96,15 @@ class StoredStrings:
         return self._bytes[self._ends[number] : self._ends[number + 1]].tobytes()
 
     def as_ids(self) -> DocumentIds:
-        """All strings as ids. The bytes are copied, because read-only arrays would need separate kernels."""
+        """Return all strings as ids. The bytes are copied, because read-only arrays would need separate kernels."""
         return DocumentIds(np.array(self._bytes), self._ends[:-1], self._ends[1:])
 
     def ranks(self) -> np.ndarray:
-        """Rank of each string in sorted order, int64 (n,)."""
+        """Return the rank of each string in sorted order, int64 (n,)."""
         return np.argsort(self._sorted)
 
     def find(self, string: str) -> int:
-        """Number of a string, -1 if unknown."""
+        """Return the number of a string, or -1 if it is unknown."""
         wanted, order = string.encode("utf-8", "surrogatepass"), self._sorted
         place = bisect_left(order, wanted, key=self._at)
         return int(order[place]) if place < len(order) and self._at(order[place]) == wanted else -1
@@ -155,7 +155,9 @@ class Index:
         except (OSError, ValueError) as error:
             raise DataFileError(f"cannot read the index ({error})", str(place)) from error
         if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
-            raise DataFileError(f"not an index of version {VERSION}. Rebuild it with `truerank text index`", str(place))
+            raise DataFileError(
+                f"the index does not have version {VERSION}. Rebuild it with `truerank text index`", str(place)
+            )
         self._held: dict[Any, Any] = {}
         try:
             self._open(header)
@@ -163,7 +165,7 @@ class Index:
             raise DataFileError(f"the index is damaged ({error!r}). Rebuild it", str(place), code="damaged") from error
 
     def _open(self, header: dict[str, Any]) -> None:
-        """Open the files that the header names, and check that they are consistent."""
+        """Open the files that the header names, and check their consistency."""
         self.n_documents: int = header["documents"]
         self.fields: list[str] = list(header["fields"])
         self.analysers: list[str] = list(header["analysers"])
@@ -185,35 +187,35 @@ class Index:
         return f"Index({str(self.path)!r}, {self.n_documents} documents, fields {', '.join(self.fields)})"
 
     def terms(self, text: str, analyser: str) -> list[int]:
-        """Term numbers of a text, in order, without unknown words and words that the analyser drops."""
+        """Return the term numbers of a text, in order, without unknown words and words that the analyser drops."""
         check_choice(analyser, "analyser", self.analysers)
         words = term_of(analyser)(re.findall(WORD, folded(text)))
         found = [self._words[analyser].find(word) for word in words if word]
         return [number for number in found if number >= 0]
 
     def n_terms(self, analyser: str) -> int:
-        """Number of distinct terms."""
+        """Return the number of distinct terms."""
         return len(self._words[analyser])
 
     @cached_property
     def ids(self) -> DocumentIds:
-        """Ids of all documents by number."""
+        """The ids of all documents by number."""
         return self._documents.as_ids()
 
     def document_ids(self, numbers: Any = None) -> np.ndarray:
-        """Ids of some documents by number, or of all, as StringDType."""
+        """Return the ids of some documents by number, or of all, as StringDType."""
         return (self.ids if numbers is None else self.ids.take(np.asarray(numbers, np.int64))).texts
 
     def id_ranks(self) -> np.ndarray:
-        """Rank of each document's id in sorted order, int64 (n_documents,)."""
+        """The rank of each document's id in sorted order, int64 (n_documents,)."""
         return self._documents.ranks()
 
     def document_number(self, name: str) -> int:
-        """Number of a document by its id, -1 if unknown."""
+        """Return the number of a document by its id, or -1 if it is unknown."""
         return self._documents.find(name)
 
     def postings(self, analyser: str, field: str = ALL) -> Postings:
-        """Postings of a field ("all": of all fields together) under an analyser."""
+        """Return postings of a field ("all": of all fields together) under an analyser."""
         check_choice(analyser, "analyser", self.analysers)
         check_choice(field, "field", (ALL, *self.fields))
         if field != ALL and len(self.fields) == 1:
@@ -236,7 +238,7 @@ class Index:
 
     @cached_property
     def tokens(self) -> np.ndarray:
-        """Word numbers of all tokens, int32."""
+        """The word numbers of all tokens, int32."""
         tokens = self._array("tokens")
         n_words = len(self.term_of_word(self.analysers[0]))
         check_fit(lie_within(tokens, 0, n_words), "its tokens", self.path)
@@ -244,14 +246,14 @@ class Index:
 
     @cached_property
     def ends(self) -> np.ndarray:
-        """Offsets of the documents in `tokens`, int64 (n_documents + 1,)."""
+        """The offsets of the documents in `tokens`, int64 (n_documents + 1,)."""
         parts, ends = self._array("parts"), np.concatenate([[0], self._array("part-ends")])
         fits = len(parts) == self.n_documents + 1 and rise_to(parts, len(ends) - 1)
         check_fit(fits and rise_to(ends, len(self._array("tokens"))), "the places of its tokens", self.path)
         return ends[parts]
 
     def term_of_word(self, analyser: str) -> np.ndarray:
-        """Term of each word under an analyser, -1 for dropped words; int32."""
+        """Return the term of each word under an analyser, int32, -1 for dropped words."""
         name = f"terms.{analyser}.of"
         if name not in self._held:
             terms = self._array(name)
@@ -260,7 +262,7 @@ class Index:
         return self._held[name]
 
     def derived(self, name: str, make: Any) -> np.ndarray:
-        """An array that is costly to compute from the index, stored in its folder if that is writable."""
+        """Return an array that is costly to compute from the index, and store it in the folder if it is writable."""
         if name not in self._held:
             path = self.path / f"{name}.npy"
             if path.exists():
@@ -304,21 +306,21 @@ def check_fit(fits: bool, what: str, folder: Path) -> None:
 
 
 def rise_to(ends: np.ndarray, last: int) -> bool:
-    """Whether integers start at 0, never fall, and end at `last`."""
+    """Return whether integers start at 0, never decrease, and end at `last`."""
     if ends.ndim != 1 or ends.dtype.kind not in "iu" or not len(ends):
         return False
     return bool(ends[0] == 0 and ends[-1] == last and (ends[1:] >= ends[:-1]).all())
 
 
 def lie_within(numbers: np.ndarray, lowest: int, end: int) -> bool:
-    """Whether integers are in the range from `lowest` to `end` - 1."""
+    """Return whether integers are in the range from `lowest` to `end` - 1."""
     if numbers.dtype.kind not in "iu":
         return False
     return not len(numbers) or lowest <= int(numbers.min()) <= int(numbers.max()) < end
 
 
 def write_strings(folder: Path, name: str, strings: list[str]) -> None:
-    """Write strings for `StoredStrings`; raises an error for a repeated string."""
+    """Write strings for `StoredStrings`; raise an error for a repeated string."""
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = offsets_of(list(map(len, encoded)))
     np.save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
@@ -333,18 +335,18 @@ def write_strings(folder: Path, name: str, strings: list[str]) -> None:
 
 
 def _stamp(place: Path) -> tuple[int, int]:
-    """The identity of a header file, to notice a replacement."""
+    """Return the identity of a header file, with which a replacement is detected."""
     found = os.stat(place)
     return found.st_ino, found.st_mtime_ns
 
 
 def _set_aside(target: Path) -> Path:
-    """The place of an old index while a new one replaces it."""
+    """Return the temporary path of an old index during its replacement."""
     return target.parent / f".{target.name}.old"
 
 
 def _recover(target: Path) -> None:
-    """After an interrupted replacement, restore the old index, or remove it if the new one is in place."""
+    """Restore the old index after an interrupted replacement, or remove it if the new index is complete."""
     old = _set_aside(target)
     refuse_planted(old)
     if old.exists() and not target.exists():
@@ -365,10 +367,10 @@ def build_index(
     Parameters
     ----------
     documents : iterable of Document
-        Read once, one at a time.
+        Documents, which are read once, one at a time.
     path : path
-        A new folder, an empty one, or an index, which is replaced when the new one is complete. A killed run leaves an
-        old index unchanged.
+        A new folder, an empty folder, or an index, which is replaced when the new index is complete. If the process is
+        killed, an old index is unchanged.
     analysers : sequence of str, default all three
         See `truerank.text.analysers`.
     fields : sequence of str, optional
@@ -377,13 +379,13 @@ def build_index(
     Raises
     ------
     InvalidInputError
-        When `path` holds anything but an index, there is no document, an id repeats, no document has a field of
+        If `path` holds files that are not an index, there is no document, an id repeats, no document has a field of
         `fields`, another run is writing this index, or its temporary folders are links or hold other files.
 
     Notes
     -----
-    The same documents give the same bytes. Memory holds the vocabulary, the ids, 17 bytes for each field of each
-    document, and 4 million tokens. Cost: tokenisation, and two passes over the tokens for each analyser and field.
+    Equal documents give equal bytes. Memory holds the vocabulary, the ids, 17 bytes for each field of each document,
+    and 4 million tokens. Cost: tokenisation, and two passes over the tokens for each analyser and field.
     """
     target = Path(os.path.realpath(path))
     is_index = (target / "index.json").exists()
@@ -411,7 +413,7 @@ def build_index(
 
 
 class _Numbering(dict[str, int]):
-    """Words by number, in order of first appearance."""
+    """Words by number, in the order of first appearance."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
@@ -459,7 +461,7 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
                 held = array("i")
         stream.write(held.tobytes())
     if not names:
-        raise InvalidInputError("got no documents; an index needs at least one")
+        raise InvalidInputError("got no documents, but an index requires at least one")
     unknown = [field for field in only or () if field not in fields]
     if unknown:
         raise InvalidInputError(f"no document has the text field {unknown[0]!r}", code="field")

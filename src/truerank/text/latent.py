@@ -21,9 +21,9 @@ DIMENSIONS = 300  # a smaller space has the first dimensions
 
 @dataclass(frozen=True)
 class Latent(RetrievalFunction):
-    """The cosine of query and document in the first `dimensions` dimensions of the latent space, if it is above 0.
+    """The cosine of query and document in the first `dimensions` dimensions of the latent space, if positive.
 
-    It also finds documents without a word of the query. The space is computed from all fields together.
+    The latent space also finds documents without a word of the query. The space is computed from all fields together.
     """
 
     dimensions: int = DIMENSIONS
@@ -44,17 +44,17 @@ class Latent(RetrievalFunction):
 
 
 def document_vectors(index: Index, analyser: str) -> np.ndarray:
-    """U S of the decomposition of the tf-idf matrix, float32 (n_documents, k), which the index stores.
+    """Return U S of the decomposition of the tf-idf matrix, float32 (n_documents, k), which the index stores.
 
-    The matrix has rows of unit length with entries (1 + ln tf) ln(n/df) (Deerwester et al. 1990; Salton & Buckley 1988,
-    "ltc"); k = min(`DIMENSIONS`, documents - 1, terms - 1). scikit-learn's randomised solver has a fixed seed and one
-    thread, for the same bits on all machines. Cost: O(postings · k).
+    The matrix has rows of unit length with entries (1 + ln tf) ln(n/df) (Deerwester and others 1990; Salton and Buckley
+    1988, "ltc"); k = min(`DIMENSIONS`, documents - 1, terms - 1). scikit-learn's randomised solver has a fixed seed and
+    one thread, for the same bits on all machines. Cost: O(postings · k).
     """
     return _space(index, analyser)[0]
 
 
 def query_vector(index: Index, weights: Mapping[int, float], analyser: str) -> np.ndarray:
-    """Coordinates of a query in the space, float64 (k,): q_t ln(n/df) times V."""
+    """Return the coordinates of a query in the space, float64 (k,): q_t ln(n/df) times V."""
     terms = _space(index, analyser)[1]
     vector = np.zeros(terms.shape[1])
     postings, n = index.postings(analyser), index.n_documents
@@ -66,7 +66,7 @@ def query_vector(index: Index, weights: Mapping[int, float], analyser: str) -> n
 
 
 def cosines(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Cosine of each row (n, k) with `vector` (k,), float64; 0 if either has length 0."""
+    """Return the cosine of each row (n, k) with `vector` (k,), float64; 0 if either has length 0."""
     values = rows.astype(np.float64)
     length = math.sqrt(float((vector * vector).sum()))
     lengths = np.sqrt((values * values).sum(axis=1))
@@ -76,7 +76,7 @@ def cosines(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def add_documents(vector: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Rocchio's step in the latent space, v/‖v‖ + m/‖m‖ with m = Σ_d d/‖d‖ over `rows` (n, k); float64 (k,)."""
+    """Return Rocchio's step in the latent space, v/‖v‖ + m/‖m‖ with m = Σ_d d/‖d‖ over `rows` (n, k); float64 (k,)."""
     units = [_unit(row) for row in rows.astype(np.float64)]
     return _unit(vector) + _unit(np.sum(units, axis=0) if units else np.zeros(len(vector)))
 
@@ -87,7 +87,7 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 
 
 def _space(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors of the documents and of the terms, from the index or by one decomposition."""
+    """Return the vectors of the documents and of the terms, from the index or from a decomposition."""
     decomposed = cache(partial(_decomposed, index, analyser))
     documents = index.derived(f"{analyser}.latent-documents", lambda: decomposed()[0])
     return documents, index.derived(f"{analyser}.latent-terms", lambda: decomposed()[1])
@@ -112,5 +112,5 @@ def _decomposed(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _without_rounding(coordinates: np.ndarray) -> np.ndarray:
-    """Float32 (n, k) in C order; coordinates below 1e-6 are rounding errors of the solver and become 0."""
+    """Return float32 (n, k) in C order, with 0 for coordinates below 1e-6, which are rounding errors of the solver."""
     return np.where(np.abs(coordinates) < 1e-6, 0, coordinates).astype(np.float32, order="C")

@@ -21,7 +21,7 @@ from truerank.text.retrieval_functions import FUNCTIONS, RetrievalFunction, quer
 
 
 def parse_function(text: str) -> RetrievalFunction:
-    """A retrieval function by name: `NAME`, or `NAME(key=value, …)`.
+    """Parse the name of a retrieval function, `NAME` or `NAME(key=value, …)`, and return the function.
 
     >>> parse_function("bm25(k1=0.9, b=0.4, analyser=porter)")
     BM25(analyser='porter', field='all', k1=0.9, b=0.4, k3=7.0, idf='lucene')
@@ -40,7 +40,7 @@ def retrieve(
     depth: int = 1000,
     n_jobs: int | None = None,
 ) -> Run:
-    """The best documents of each query under a retrieval function.
+    """Return the best documents of each query under a retrieval function.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def retrieve(
     function : RetrievalFunction or str, default "bm25"
         A function, or a name with parameters (see `parse_function`).
     depth : int, default 1000
-        Most documents of a query.
+        Maximum number of documents of a query.
     n_jobs : int, optional
-        Number of threads; None means 1. The result is the same for any number of threads.
+        Number of threads; None means 1. The result does not depend on the number of threads.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def retrieve(
 
 
 def as_run(index: Index, queries: Sequence[Document], found: Sequence[tuple[np.ndarray, ...]], tag: str) -> Run:
-    """A run from each query's document numbers and scores."""
+    """Return a run from the document numbers and scores of each query."""
     offsets = offsets_of([len(documents) for documents, _ in found])
     documents = np.concatenate([documents for documents, _ in found]) if found else np.zeros(0, np.int64)
     scores = np.concatenate([values for _, values in found]) if found else np.zeros(0)
@@ -84,7 +84,7 @@ def as_run(index: Index, queries: Sequence[Document], found: Sequence[tuple[np.n
 
 
 def as_documents(queries: Iterable[Document] | Mapping[str, str]) -> list[Document]:
-    """Queries as a list of documents."""
+    """Return queries as a list of documents."""
     if isinstance(queries, Mapping):
         return [Document(str(name), {"text": text}, {}, {}) for name, text in queries.items()]
     return list(queries)
@@ -93,14 +93,14 @@ def as_documents(queries: Iterable[Document] | Mapping[str, str]) -> list[Docume
 def best_of(
     index: Index, function: RetrievalFunction, depth: int, weights: Mapping[int, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers and scores of the best `depth` documents of a query (q_t by term), best first, ties by number."""
+    """Return numbers and scores of the best `depth` documents of a query (q_t by term), best first, ties by number."""
     return best_documents(*all_scores(index, function, weights), depth)
 
 
 def all_scores(
     index: Index, function: RetrievalFunction, weights: Mapping[int, float], documents: Any = slice(0)
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of all documents, and 1 for those with a term of the query and for `documents`, which may lack one."""
+    """Return scores of all documents, and 1 for documents with a term of the query and for `documents`."""
     scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
     matched[documents] = 1
     function.score(index, weights, scores, matched)
@@ -108,7 +108,7 @@ def all_scores(
 
 
 def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers and scores of the best `depth` matched documents, best first, ties by number."""
+    """Return numbers and scores of the best `depth` matched documents, best first, ties by number."""
     numbers = np.flatnonzero(matched)
     values = scores[numbers]
     if len(numbers) > depth:

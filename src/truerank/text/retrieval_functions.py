@@ -25,7 +25,7 @@ from truerank.text.index import ALL, Index, Postings
 
 @dataclass(frozen=True)
 class RetrievalFunction:
-    """A retrieval function over a field under an analyser; `score` adds its values to a vector of documents."""
+    """A retrieval function over a field under an analyser, whose `score` adds values to a vector of documents."""
 
     analyser: str = STEMMED_AND_STOPPED
     field: str = ALL
@@ -33,14 +33,15 @@ class RetrievalFunction:
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         """Add the scores of all documents with a term of the query to `scores`, float64 (n_documents,).
 
-        `weights` are q_t of the query's terms by number (see `query_weights`). `matched`, uint8 (n_documents,), becomes
-        1 for these documents. Documents with a 1 from an earlier call are also scored; without a query term, tf = 0.
+        `weights` are the q_t of the query's terms, by number (see `query_weights`). `matched`, uint8 (n_documents,),
+        becomes 1 for documents with a term of the query. Documents with a 1 from an earlier call are also scored;
+        without a query term, tf = 0.
         """
         raise NotImplementedError
 
     @property
     def name(self) -> str:
-        """Name with analyser and field, for columns and runs."""
+        """The name with analyser and field, for columns and runs."""
         return f"{type(self).__name__.lower()}.{self.analyser}.{self.field}"
 
 
@@ -55,7 +56,7 @@ class QueryTerm(NamedTuple):
 
 @dataclass(frozen=True)
 class _Saturated(RetrievalFunction):
-    """Sum over the terms of a factor times tf/(tf + k1 (1 - b + b |d|/avdl))."""
+    """A sum over the terms of a factor times tf/(tf + k1 (1 - b + b |d|/avdl))."""
 
     k1: float = 1.2
     b: float = 0.75
@@ -71,12 +72,12 @@ class _Saturated(RetrievalFunction):
             _add_saturated(*term[:2], postings.lengths, mean, float(self.k1), float(self.b), factor, scores, matched)
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
-        """The factor of each term in a collection of n documents."""
+        """Return the factor of each term in a collection of n documents."""
         raise NotImplementedError
 
 
 def lucene_idf(n: int, df: int) -> float:
-    """ln(1 + (n - df + ½)/(df + ½)) of a term in df of n documents."""
+    """Return ln(1 + (n - df + ½)/(df + ½)) of a term in df of n documents."""
     return math.log1p((n - df + 0.5) / (df + 0.5))
 
 
@@ -86,9 +87,9 @@ class BM25(_Saturated):
 
         Σ_t idf_t · tf (k1 + 1)/(tf + k1 (1 - b + b |d|/avdl)) · q_t (k3 + 1)/(q_t + k3)
 
-    `idf`: "lucene" ln(1 + (n - df + ½)/(df + ½)), never negative; "robertson" ln((n - df + ½)/(df + ½)), as in Lemur,
-    negative for words of more than half of the documents; "atire" ln(n/df). Lucene (from version 8) omits the constant
-    factor k1 + 1. `k3=inf` counts repeated query terms in full, as Lucene does.
+    `idf`: "lucene" is ln(1 + (n - df + ½)/(df + ½)), never negative; "robertson" ln((n - df + ½)/(df + ½)), as in
+    Lemur, negative for words of more than half of the documents; "atire" ln(n/df). Lucene (from version 8) omits the
+    constant factor k1 + 1. `k3=inf` counts repeated query terms in full, as Lucene does.
     """
 
     k3: float = 7.0
@@ -127,7 +128,7 @@ class TFIDF(_Saturated):
 class Cosine(RetrievalFunction):
     """Cosine of tf-idf vectors, (1 + ln tf)(1 + ln(n/df)) on both sides (Salton & Buckley 1988, "ltc").
 
-    Equals scikit-learn's `TfidfVectorizer(sublinear_tf=True, smooth_idf=False)`.
+    The scores equal scikit-learn's `TfidfVectorizer(sublinear_tf=True, smooth_idf=False)`.
     """
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
@@ -137,7 +138,7 @@ class Cosine(RetrievalFunction):
             _add_cosine(*term[:2], norms, factor, scores, matched)
 
     def norms(self, index: Index) -> np.ndarray:
-        """Length of every document's tf-idf vector, float64, which the index stores."""
+        """Return the length of every document's tf-idf vector, float64, which the index stores."""
         number = 0 if self.field == ALL or len(index.fields) == 1 else 1 + index.fields.index(self.field)
 
         def make() -> np.ndarray:
@@ -148,7 +149,7 @@ class Cosine(RetrievalFunction):
         return index.derived(f"{self.analyser}.{number}.cosine-norms", make)
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
-        """The factor of 1 + ln tf of each term in a collection of n documents."""
+        """Return the factor of 1 + ln tf of each term in a collection of n documents."""
         idfs = [1 + math.log(n / len(term.documents)) for term in terms]
         vector = [
             (1 + math.log(term.weight) if term.weight >= 1 else term.weight) * idf for term, idf in zip(terms, idfs)
@@ -181,7 +182,7 @@ class Dirichlet(RetrievalFunction):
 
 @dataclass(frozen=True)
 class JelinekMercer(RetrievalFunction):
-    """Query likelihood mixed with that of the collection (Zhai & Lafferty 2004, equation 5).
+    """Query likelihood mixed with the likelihood in the collection (Zhai and Lafferty 2004, equation 5).
 
     Σ_t q_t ln[(1 - λ) tf/|d| + λ cf/|C|]
     """
@@ -210,17 +211,17 @@ FUNCTIONS: dict[str, type[RetrievalFunction]] = {
 
 
 def query_weights(index: Index, text: str, analyser: str) -> dict[int, float]:
-    """q_t: the count of each known term in a query, by number, in order of first appearance."""
+    """Return q_t, the count of each known term in a query, by number, in the order of first appearance."""
     return term_weights(index.terms(text, analyser))
 
 
 def term_weights(terms: Sequence[int]) -> dict[int, float]:
-    """q_t of the terms of a query, in order of first appearance."""
+    """Return q_t of the terms of a query, in the order of first appearance."""
     return {term: float(count) for term, count in Counter(terms).items()}
 
 
 def query_terms(postings: Postings, weights: Mapping[int, float]) -> list[QueryTerm]:
-    """The terms of a query with at least one document, from their q_t by number."""
+    """Return the terms of a query with at least one document, from their q_t by number."""
     terms = [QueryTerm(*postings.of(term), weight, float(postings.totals[term])) for term, weight in weights.items()]
     return [term for term in terms if len(term.documents)]
 

@@ -1,6 +1,6 @@
-"""Classifiers of a topic against the rest from word counts: mutual information, naive Bayes, perceptron, SVM.
+"""Classifiers of a topic against all others from word counts: mutual information, naive Bayes, perceptron, SVM.
 
-These are the classifiers whose scores P. N. Bennett (2003) calibrates.
+P. N. Bennett (2003) calibrates the scores of these classifiers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MOST = 1e70  # largest value: liblinear computes fourth powers, and does not ter
 
 
 def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
-    """Mutual information of each word's presence with each class, in nats, float64 (classes, words).
+    """Return the mutual information of each word's presence with each class, in nats, float64 (classes, words).
 
         I(w; c) = Σ_{w ∈ {0, 1}} Σ_{c ∈ {0, 1}} P(w, c) log(P(w, c)/(P(w) P(c)))
 
-    X holds counts (n, words), and Y is a bool or 0/1 array (n,) or (n, classes). The values equal those of
-    scikit-learn's `mutual_info_classif`, which is much slower.
+    X holds counts (n, words), and Y is a bool or 0/1 array (n,) or (n, classes). The values equal scikit-learn's
+    `mutual_info_classif`, which is much slower.
 
     >>> mutual_information(np.array([[1, 1], [2, 0], [0, 1], [0, 0]]), [1, 1, 0, 0]).round(4).tolist()
     [[0.6931, 0.0]]
@@ -68,7 +68,7 @@ def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
 
 @parameters
 class MutualInformationSelector(TransformerMixin, BaseEstimator):
-    """Keep the words with the highest mutual information with a class; of equal words the first.
+    """Select the words with the highest mutual information with a class; of equal words, the first words are selected.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
 
 
 class UnitLogCounts(TransformerMixin, BaseEstimator):
-    """log(1 + count), with rows scaled to unit length. Rows of zeros stay zeros."""
+    """Transform counts to log(1 + count), with rows scaled to unit length. Rows of zeros remain zeros."""
 
     model_attributes: ClassVar[dict[str, str]] = COLUMNS
 
@@ -152,7 +152,7 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
 
         log P(c, d) = log P(c) + Σ_w count(w, d) log P(w | c),    P(c) = (|c| + 1)/(n + K)
 
-    with K classes. The fit is that of scikit-learn's `MultinomialNB` with this smoothing.
+    with K classes. The fit equals scikit-learn's `MultinomialNB` with this smoothing.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         divides the V added counts in proportion to the words of all documents: `(count(w, c) + V P(w))/(count(c) + V)`
         with `P(w) = (count(w) + 1)/(count + V)`.
     strength : float, default 1
-        Added counts for each word on average.
+        Mean number of added counts for each word.
 
     Attributes
     ----------
@@ -222,29 +222,29 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_joint_log_proba(self, X: MatrixLike) -> np.ndarray:
-        """log P(c, d) for each class, float64 (n, K), in nats."""
+        """Return log P(c, d) for each class, float64 (n, K), in nats."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ self.word_log_prob_.T) + self.class_log_prior_
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
-        """log P(c | d), float64 (n, K), uncalibrated."""
+        """Return log P(c | d), float64 (n, K), uncalibrated."""
         from scipy.special import log_softmax
 
         return np.asarray(log_softmax(self.predict_joint_log_proba(X), axis=1))
 
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
-        """Uncalibrated probabilities (n, K). Most are close to 0 or 1."""
+        """Return uncalibrated probabilities (n, K). Most probabilities are close to 0 or 1."""
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: MatrixLike) -> np.ndarray:
-        """The most probable label (n,); the first label on a tie."""
+        """Return the most probable label (n,), or the first label on a tie."""
         best = np.argmax(self.predict_joint_log_proba(X), axis=1)
         return self.classes_[best]
 
 
 class LinearSVM(LinearSVC):
-    """scikit-learn's `LinearSVC`, which model files can hold. Values beyond 1e70 raise an error (see `MOST`)."""
+    """scikit-learn's `LinearSVC`, which model files can store. Values beyond 1e70 raise an error (see `MOST`)."""
 
     model_attributes: ClassVar[dict[str, str]] = {
         **COLUMNS,
@@ -256,7 +256,7 @@ class LinearSVM(LinearSVC):
 
     @fits_whole
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
-        """See `LinearSVC.fit`."""
+        """Fit as `LinearSVC.fit` does."""
         refuse_huge(validate_data(self, X, accept_sparse="csr", dtype=np.float64), type(self).__name__)
         given = self.get_params()["random_state"]
         self.random_state = seed_of(given) % 2**31  # without a seed scikit-learn reads NumPy's global generator
@@ -269,16 +269,16 @@ class LinearSVM(LinearSVC):
 
 
 class TfIdf(TfidfTransformer):
-    """scikit-learn's `TfidfTransformer`, which model files can hold."""
+    """scikit-learn's `TfidfTransformer`, which model files can store."""
 
     model_attributes: ClassVar[dict[str, str]] = {**COLUMNS, "idf_": "float[p]"}
 
 
 class VotedPerceptron(ClassifierMixin, BaseEstimator):
-    """Linear classifier for two classes whose score is the logarithm of votes for over votes against.
+    """A linear classifier for two classes whose score is the logarithm of votes for minus that of votes against.
 
     Training adds y_i x_i to the weights v (0 at first) whenever y_i (v · x_i) ≤ 0. The k-th weights have c_k votes, one
-    for each row that leaves the weights unchanged. The score is that of Bennett (2003, section 5),
+    for each row that leaves the weights unchanged. The score follows Bennett (2003, section 5),
 
         score(x) = log(1 + Σ_{k: v_k·x > 0} c_k) - log(1 + Σ_{k: v_k·x ≤ 0} c_k)
 
@@ -289,9 +289,9 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     n_epochs : int, default 10
-        Passes over the rows. A pass without a mistake ends the training.
+        Maximum number of passes over the rows. Training ends after a pass without a mistake.
     random_state : int or generator, optional
-        Draws the order of the rows for each pass.
+        Seed of the order of the rows in each pass.
 
     Attributes
     ----------
@@ -373,7 +373,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         return sparse.csr_matrix((self.mistaken_values_, self.mistaken_columns_, self.mistaken_starts_), shape)
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Logarithm of the votes for the positive class over those against it (n,)."""
+        """Return the logarithm of votes for the positive class minus that of votes against it (n,)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         mistaken = self._mistaken_rows()
@@ -388,7 +388,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         return result
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label with more votes (n,); the first label on a tie."""
+        """Return the label with more votes (n,), or the first label on a tie."""
         positive = self.decision_function(X) > 0
         return self.classes_[positive.astype(np.int64)]
 
@@ -400,12 +400,12 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
 
 @parameters
 class WordCounts(TransformerMixin, BaseEstimator):
-    """Counts of the words of texts, CSR (n, words): scikit-learn's `CountVectorizer`, which model files can hold.
+    """Counts of the words of texts, CSR (n, words): scikit-learn's `CountVectorizer`, which model files can store.
 
     Parameters
     ----------
     min_documents : int, default 3
-        Number of training texts that must contain a word. If no word has so many, all words are used.
+        Minimum number of training texts that contain a word. If no word is in so many texts, all words are used.
     word : str, default `tokens.TOPIC_WORD`
         Regular expression of a word, in lower case.
 
@@ -441,22 +441,24 @@ class WordCounts(TransformerMixin, BaseEstimator):
             with suppress(ValueError):  # no word in so many texts
                 self.vocabulary_ = np.asarray(vectorizer.fit(texts).get_feature_names_out(), dtype=str)
                 return self
-        raise InvalidInputError(f"none of the {len(texts)} texts holds a word (pattern {self.word!r})", code="no-word")
+        raise InvalidInputError(
+            f"none of the {len(texts)} texts contains a word (pattern {self.word!r})", code="no-word"
+        )
 
     def transform(self, X: MatrixLike) -> Any:
-        """Counts of the known words, CSR (n, words)."""
+        """Return the counts of the known words, CSR (n, words)."""
         check_is_fitted(self)
         vectorizer = CountVectorizer(preprocessor=folded, token_pattern=self.word, vocabulary=self.vocabulary_.tolist())
         return vectorizer.transform(texts_of(X)).astype(np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The words."""
+        """Return the words."""
         check_is_fitted(self)
         return self.vocabulary_.astype(object)
 
 
 def texts_of(X: object) -> list[str]:
-    """Texts as a list of str."""
+    """Return texts as a list of str."""
     texts = X if isinstance(X, list) else list(np.asarray(X, dtype=object).ravel())
     if not texts:
         raise InvalidInputError("expected texts (a sequence of str), got nothing")
@@ -474,7 +476,7 @@ def refuse_huge(X: Any, name: str) -> None:
     if most > MOST:
         raise InvalidInputError(
             f"{name}: X holds the value {most:.3g}; expected at most {MOST:g}, because products overflow. Scale the "
-            "columns with UnitDeviation, or leave out the damaged one",
+            f"columns with UnitDeviation, or omit the damaged column",
             argument="X",
             value=most,
         )

@@ -25,11 +25,11 @@ GRIDS: dict[str, dict[str, Sequence[Any]]] = {
     "dirichlet": {"mu": (50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0)},
     "jelinek-mercer": {"lam": (0.1, 0.2, 0.4, 0.6, 0.8, 0.9)},
 }
-"""Parameters that are tried, under each analyser of the index."""
+"""Values of the parameters to try, under each analyser of the index."""
 
 
 def grid_of(index: Index, name: str) -> list[RetrievalFunction]:
-    """Every value of a retrieval function's grid, under each analyser."""
+    """Return every combination of values in a retrieval function's grid, under each analyser."""
     functions = [FUNCTIONS[name](analyser) for analyser in index.analysers]
     for key, values in GRIDS[name].items():
         functions = [replace(function, **{key: value}) for function in functions for value in values]
@@ -46,9 +46,9 @@ def values_of_functions(
     depth: int = 1000,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """A measure of each function for each query, float64 (functions, queries), in trec_eval's convention.
+    """Return a measure of each function for each query, float64 (functions, queries), in trec_eval's convention.
 
-    A query for which a function finds nothing, such as one of stop words alone, counts 0.
+    A query without results of a function, such as a query of only stop words, counts 0.
     """
     ids, ranks = np.array([query.id for query in queries]), index.id_ranks()
     weights = {a: [query_weights(index, query.text["text"], a) for query in queries] for a in index.analysers}
@@ -66,9 +66,10 @@ def values_of_functions(
 
 
 def chosen_by_fold(values: np.ndarray, folds: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
-    """Values (queries,) of the function with the best mean over the queries of the other folds, and it for each fold.
+    """Return values (queries,) of the best function by the mean over all other folds, and this function for each fold.
 
-    `values` is (functions, queries), and a fold has the numbers of its queries. The first of equal functions is chosen.
+    `values` is (functions, queries), and a fold has the numbers of its queries. Of equal functions, the first is
+    chosen.
 
     >>> values, best = chosen_by_fold(np.array([[1.0, 0.0, 0.2], [0.0, 0.9, 0.8]]), [np.array([0]), np.array([1, 2])])
     >>> values.tolist(), best
