@@ -2,18 +2,28 @@
 
 import sys
 import threading
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from support.refusals import refused
-from truerank.core.checks import check_choice, check_number, check_plain, check_positive_int, is_dask
+from truerank.core.checks import (
+    as_vector,
+    check_choice,
+    check_number,
+    check_parameters,
+    check_plain,
+    check_positive_int,
+    is_dask,
+)
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.core.files import read_text
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.threads import Workers, one_blas_thread, query_blocks, resolve_n_jobs, row_blocks, run_blocks
+from truerank.models.registry import RANKERS, ranker_class
 from truerank.rankers.adarank import AdaRank
 from truerank.rankers.pipeline import RankerPipeline
 
@@ -99,6 +109,68 @@ def test_seeds():
 def test_checks_say_what_came_and_what_was_expected(call, message):
     with refused(InvalidInputError, **message):
         call()
+
+
+NUMBERS = st.one_of(
+    st.integers(-3, 14),
+    st.floats(),
+    st.booleans(),
+    st.sampled_from(["row", "all", "x", None, np.int64(3), np.float32(0.5)]),
+)
+
+
+@given(NUMBERS, st.sampled_from("[("), st.integers(0, 3), st.sampled_from(["2", "12", "inf"]), st.sampled_from("])"))
+def test_parameters_fit_the_texts_of_their_class(value, left, low, high, right):
+    class Owner:
+        allowed: ClassVar = {
+            "whole": f"int in {left}{low}, {high}{right} | 'all'?",
+            "number": f"float in {left}{low}, {high}{right}",
+            "switch unit": "bool | 'row'",
+        }
+
+        def __init__(self, name):
+            self.whole, self.number, self.switch, self.unit = "all", low + 0.5, True, "row"
+            setattr(self, name, value)
+
+    assume(low + 0.5 < float(high))
+    is_bool = isinstance(value, bool)
+    real = isinstance(value, int | float | np.integer | np.floating) and not is_bool
+    inside = real and (value > low if left == "(" else value >= low) and np.isfinite(value)
+    inside = inside and (value < float(high) if right == ")" else value <= float(high))
+    right_ones = {
+        "whole": value is None or value == "all" or (inside and isinstance(value, int | np.integer)),
+        "number": inside,
+        "unit": is_bool or (isinstance(value, str) and value == "row"),
+    }
+    for name, fits in right_ones.items():
+        if fits:
+            check_parameters(Owner(name))
+        else:
+            with refused(InvalidInputError, argument=name):
+                check_parameters(Owner(name))
+
+
+@pytest.mark.parametrize("name", RANKERS.own)
+def test_defaults_of_rankers_are_allowed(name):
+    ranker = ranker_class(name)()
+    check_parameters(ranker)
+    for names in getattr(ranker, "allowed", {}):
+        for parameter in names.split():
+            broken = type(ranker)(**{parameter: object()})
+            with refused(InvalidInputError, argument=parameter):
+                check_parameters(broken)
+
+
+@given(st.lists(st.floats(), max_size=6))
+def test_vectors_name_the_first_row_outside(values):
+    wrong = [row for row, value in enumerate(values) if not 0 <= value < 1]
+    if wrong:
+        with pytest.raises(InvalidInputError, match=rf"got \S+ in row {wrong[0]}$"):
+            as_vector(values, "p", len(values), "[0, 1)")
+    else:
+        assert as_vector(values, "p", len(values), "[0, 1)").tolist() == values
+    with refused(InvalidInputError, argument="p", code="shape"):
+        as_vector(values, "p", len(values) + 1)
 
 
 def test_file_errors_name_the_place():

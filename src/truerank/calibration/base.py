@@ -235,8 +235,8 @@ def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
 def unit_of(scores: np.ndarray) -> float:
     """Return the power of two that divides finite scores before a fit, so that a fit is the same at every scale.
 
-    It is 1 if the largest size of a score is between 2^-36 and 2^480. It brings other scores to the nearer end, where
-    beta calibration, which reads them as log-odds, is within 1e-4 of its limit.
+    It is 1 if the largest size of a score is between 2^-36 and 2^480. The unit brings other scores to the nearer end,
+    where beta calibration, which reads them as log-odds, is within 1e-4 of its limit.
 
     >>> unit_of(np.array([-3.0, 0.5])), unit_of(np.array([0.0, 3e-300])) < 1e-288
     (1.0, True)

@@ -454,7 +454,7 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit one classifier, in `estimators_`, for each class against the rest, with scores that do not saturate.
 
     scikit-learn's `OneVsRestClassifier` uses probabilities if there is no decision function, which saturate for a naive
-    Bayes. Model files cannot store that class either.
+    Bayes. Moreover, model files cannot store `OneVsRestClassifier`.
     """
 
     model_attributes: ClassVar[dict[str, str]] = {"classes_": "array[k] unbounded", "estimators_": "list[k] of any"}

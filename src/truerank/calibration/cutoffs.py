@@ -1,7 +1,7 @@
 """Find cutoffs with a stated risk: how many documents to show, and when to answer nothing, for any scores.
 
 The test of a threshold is whether the mean of independent losses in [0, 1] is at most α, by an exact binomial tail or
-by betting. Its p is valid for any sample size: where the mean exceeds α, P(p ≤ δ) ≤ δ. Fixed-sequence testing tests
+by betting. The p-value is valid for any sample size: if the mean exceeds α, P(p ≤ δ) ≤ δ. Fixed-sequence testing tests
 hypotheses in an order that was chosen before the losses were seen, and stops at the first p above δ. The probability of
 rejecting any true hypothesis is then at most δ (Angelopoulos et al. 2025, proposition 3).
 """
@@ -58,8 +58,8 @@ class Cutoff(BaseEstimator):
       `threshold_` is at most `at_most`, with probability `confidence` over the calibration queries.
     * **How many documents to show** (kinds "missed" and "shown"): documents with a score of at least `threshold_` are
       shown, and the mean loss is at most `at_most`: in expectation (conformal risk control, for the kind "missed"
-      without `confidence`), or with probability `confidence`. The mean is over the queries of which the loss speaks:
-      those with relevant documents in their lists, those with a shown document, or all (suffix "-overall").
+      without `confidence`), or with probability `confidence`. The mean is over the queries with relevant documents in
+      their lists, over those with a shown document, or over all queries (suffix "-overall").
 
     With `confidence`, fixed-sequence testing starts at the safest threshold and stops at the first that is not
     rejected. Each test is an exact binomial tail (losses 0 or 1) or a betting test. The promise requires queries that

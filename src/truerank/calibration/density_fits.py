@@ -1,8 +1,9 @@
 """Maximum-likelihood fits of two-sided densities to one class's scores, exact and in O(n log n).
 
 Each family has a mode θ and a scale for each side of it. For a given θ, the best scales have a closed form in the sums
-of distances A or squared distances Q on the two sides. What remains is a function of θ, non-decreasing in these sums.
-Over sorted scores they are running sums of non-negative terms, and the same from the right, so that nothing cancels:
+of distances A or squared distances Q on the two sides. The remaining objective is a function of θ that does not
+decrease in these sums. Over sorted scores they are running sums of non-negative terms, and the same from the right, so
+that nothing cancels:
 
     A_l(θ) = Σ_{x ≤ θ} (θ - x),    Q_l(θ) = Σ_{x ≤ θ} (θ - x)²,
     A_l(θ + t) = A_l + n_l t,      Q_l(θ + t) = Q_l + 2 t A_l + n_l t²     up to the next score.

@@ -335,8 +335,8 @@ def spiegelhalter_test(y: ArrayLike, probabilities: ArrayLike, *, groups: ArrayL
     tested with G - 1 degrees of freedom by the smaller of Student's t and Johnson's, which corrects it for skewness:
     Johnson's alone rejects true probabilities of 20 queries in 5.4 % of samples.
 
-    If every probability is 0, 1/2 or 1 and all certain ones are right, p is 1. A certain probability that is wrong
-    gives z = ±infinity and p 0.
+    If every probability is 0, 1/2 or 1, and all probabilities of 0 and 1 are right, p is 1. A wrong probability of 0 or
+    1 gives z = ±infinity and p 0.
 
     References: D. J. Spiegelhalter (1986). Probabilistic prediction in patient management. Statistics in Medicine 5.
     N. J. Johnson (1978). Modified t tests and confidence intervals for asymmetrical populations. JASA 73.

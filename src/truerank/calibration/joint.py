@@ -19,8 +19,8 @@ is Dirichlet calibration.
 
 The weights raise the cross-validated likelihood Σ_i v_i log Σ_m w_m P_m(y_i | z_i) by 50 steps of expectation
 maximisation from equal weights; v are the rows' weights. At the maximum, one of several similar members has nearly all
-the weight by chance. After 50 steps similar members share it, and bad members have none. Held-out losses contain the
-cost of parameters. The members are:
+the weight by chance. After 50 steps similar members share the weight, and bad members have none. Held-out losses
+contain the cost of parameters. The members are:
 
 * the softmax of the scores without a fit, if they are log probabilities;
 * temperature, vector, matrix and Dirichlet scaling of the scores;

@@ -59,11 +59,12 @@ class PooledCalibrator(Calibrator):
     """Average the probabilities of calibrators, with weights from their cross-validated log losses (module docstring).
 
     Each member is fitted to all rows, and members with a weight below 1 % are dropped. With fewer than 20 rows in a
-    class, fitted densities are left out: one new row could cost them hundreds of nats. If a class has fewer than two
-    rows, or rows of fewer than two groups, no fold can be held out that leaves the class in training: the only member
-    is "platt", or the first method if "platt" is not among the methods.
+    class, fitted densities are left out, because one new row could raise their loss by hundreds of nats. If a class has
+    fewer than two rows, or rows of fewer than two groups, no fold can be held out that leaves the class in training:
+    the only member is "platt", or the first method if "platt" is not among the methods.
 
-    "beta" and "identity" read scores as log-odds in nats. A pool that contains them depends on the scale of the scores.
+    "beta" and "identity" read scores as log-odds in nats. A pool that contains "beta" or "identity" depends on the
+    scale of the scores.
 
     Parameters
     ----------

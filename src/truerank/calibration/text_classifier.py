@@ -234,7 +234,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             raise ModelFileError(f"TextClassifier: {len(self.classes_)} labels for a classifier of {n}")
 
 
-def _as_rows(X: Matrix) -> tuple[Any, bool]:
+def _as_rows(X: Any) -> tuple[Any, bool]:
     """Return texts as a list or numbers as an array, and whether they are texts."""
     if is_sparse(X):
         return X.tocsr(), False

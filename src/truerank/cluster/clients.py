@@ -50,7 +50,7 @@ def connect(where: str) -> Any:
     """Return a client: `"local:N"` starts N worker processes on this machine, `"tcp://host:port"` joins a scheduler.
 
     Local processes communicate under TLS with a temporary certificate in memory, so that no other user of the machine
-    can reach them. There is no dashboard, and nothing answers HTTP.
+    can reach them. The processes start neither a dashboard nor an HTTP server.
 
     Raises MissingExtraError without the extra `cluster`, and InvalidInputError if `where` is neither.
     """

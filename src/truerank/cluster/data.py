@@ -49,7 +49,8 @@ def read_letor(
         By default the current client of this process (`distributed.Client(...)`). Without a client, this process holds
         the partitions.
     hold : bool, default True
-        Whether the workers keep the rows in memory. If False, each pass reads the files, for data beyond memory.
+        Whether the workers keep the rows in memory. If False, each pass reads the files again, for data larger than
+        memory.
     n_jobs : int, optional
         Threads without a client; workers use their own threads.
     columns : Columns, optional

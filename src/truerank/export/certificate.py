@@ -54,8 +54,8 @@ class Certificate(Result):
     orders_changed, firsts_changed : int
         Queries whose documents have another order than by `predict`, and queries with another first document. Both
         sides sort by descending score and then in the order of the rows, as engines that keep the order of documents
-        for ties do. A query with a row that one side cannot score counts in both. Generated rows are one query, whose
-        ties may come in any order.
+        for ties do. A query with a row that one side cannot score counts as changed in both. Generated rows are one
+        query, whose ties may come in any order.
     rank_agreement : float
         Share of queries with the same order.
     score_differences : int

@@ -513,7 +513,8 @@ def roundings(form: ModelForm) -> Iterator[tuple[ModelForm, float, float | None]
     A positive factor of all weights, leaf values and constants keeps the ranking and changes the float32 roundings.
     Trees are tried on grids of steps g = 2^k first and then without: if every partial sum is at most 2^24 g, float32
     sums of multiples of g are exact in any order. A grid is coarser than float32 for small values, so rounding to it
-    can also reverse two documents. Linear models have none: products of weights and features have more digits.
+    can also reverse two documents. Linear models have no grid, because products of weights and features have more
+    digits.
     """
     for grid in (False,) if isinstance(form.body, Linear) else (True, False):
         for k in range(int(not grid), _TRIES):

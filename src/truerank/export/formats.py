@@ -91,8 +91,9 @@ def export_model(
     name : str, default "model"
         Name of the model, for formats that have one.
     certify : RankingData, data frame, or path of a file of rows, optional
-        Rows for the comparison. By default, rows are generated, as the certificate's first line then states. Thresholds
-        for float32 programs suit the kind of numbers in training (`inputs_`), or float32 if the rows are float32.
+        Rows for the comparison. By default, rows are generated, and the first line of the certificate states so.
+        Thresholds for float32 programs suit the kind of numbers in training (`inputs_`), or float32 if the rows are
+        float32.
     absent : "zero", "nan" or None, default None
         Value of an absent feature; by default the value in the format's programs. With "zero", the export is scored
         with 0 in place of nan, and `predict` with the rows as they are. With "nan", an export that scores missing

@@ -139,8 +139,8 @@ def _rank_profile(feature: RunFeature, weights: dict[str, float], given: dict[st
 def engine_scores(model: RunFusion, engine: str, pool: RunPool) -> np.ndarray:
     """Return the scores (n,) of a pool's documents under the exported configuration of the engine, in float32.
 
-    The rules follow the engines' sources (`truerank.features.engine_norms`). All give 0 to documents that a query did
-    not retrieve. Vespa scores every retrieved document with every expression, so each run should contain all.
+    The rules follow the engines' sources (`truerank.features.engine_norms`). All engines give 0 to documents that a
+    query did not retrieve. Vespa scores every retrieved document with every expression, so each run should contain all.
     """
     return configured_scores(export_fusion(model, engine), engine, model.known_runs(pool))
 

@@ -116,7 +116,7 @@ class Parser:
         self.tokens: list[tuple[str, str]] = []
         place = 0
         while not self.tokens or self.tokens[-1][0] != "end":
-            found = token.match(text, place)
+            found: Any = token.match(text, place)
             refuse_if(found is None, "unknown sign at {!r}", text[place : place + 30])
             self.tokens.append((str(found.lastgroup), found[str(found.lastgroup)] or "the end"))
             place = found.end()

@@ -74,8 +74,8 @@ def _lightgbm_tree(trees: BinaryTrees, root: int) -> str:
 def _leaves_below(left: list[int]) -> list[int]:
     """Return the number of leaves below each node of a tree in breadth-first order.
 
-    It replaces the number of training rows, which a model does not keep. Explanations divide it by that of the parent,
-    so the counts of two children must add up.
+    It replaces the number of training rows, which a model does not keep. Explanations divide the count of a node by the
+    count of its parent, so the counts of two children must add up.
     """
     count = [1] * len(left)
     for place in range(len(left) - 1, -1, -1):

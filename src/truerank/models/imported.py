@@ -51,7 +51,7 @@ class ImportedRanker(Ranker):
     """A linear model or a sum of trees of another tool, for scoring, saving, calibration and export.
 
     `import_model` returns it; it cannot be fitted. The scores equal the tool's raw scores: to the bit for LightGBM,
-    CatBoost and XGBoost's trees, otherwise to float32.
+    CatBoost and XGBoost's trees, otherwise to the precision of float32.
 
     Attributes
     ----------
@@ -68,8 +68,8 @@ class ImportedRanker(Ranker):
     absent_ : float
         Value of a missing feature in a linear model: 0 for XGBoost, nan if unknown.
     categories_ : dict of str to list
-        The categories that the file lists, by column number. A data frame holds the categories, of numbers or texts.
-        An array holds the same numbers, and the places in the list (from 0) of texts.
+        The categories that the file lists, by column number. A data frame has the categories themselves, which are
+        numbers or texts. An array holds the same numbers, and the places in the list (from 0) of texts.
     status_ : str
         The tool, what is known of differences, and the rule for missing values.
     form_ : ModelForm

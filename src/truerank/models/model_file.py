@@ -11,7 +11,7 @@ scikit-learn's transformers in `models.scikit_learn`, or a `Pipeline` of such ob
 * `check_model()`, optional, which is called after loading and raises `ModelFileError` if the attributes do not fit
   together, or completes the model.
 
-Every field has a checksum. Files of versions before that have none and load; a file written by hand needs none.
+Every field has a checksum. Files without checksums load: those of earlier versions, and files written by hand.
 
 Numbers keep all their bits: floats are written with `repr`, arrays with their dtype and shape, and non-finite floats as
 the strings "nan", "inf" and "-inf".
@@ -112,7 +112,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             raise ModelFileError(
                 f'not a truerank model: expected a JSON object with "format": "{FORMAT}"', code="format"
             )
-        version, content = document.get("version"), document.get("model")
+        version: Any = document.get("version")
+        content = document.get("model")
         _require(type(version) is int and version >= 1, '"version" with an integer >= 1', version, "version")
         if version > VERSION:
             raise ModelFileError(
@@ -351,8 +352,8 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
 def _checksums(name: str, parts: dict[str, Any]) -> dict[str, str]:
     """Return the checksum of each field of an object in the file.
 
-    It is the CRC-32 of the JSON of the class's name, the field's name and the field. An array in it is replaced by its
-    dtype, its shape and the CRC-32 of its little-endian bytes, because numbers take long to print.
+    It is the CRC-32 of the JSON of the class's name, the field's name and the field. In this JSON, an array is replaced
+    by its dtype, its shape and the CRC-32 of its little-endian bytes, because printing numbers is slow.
     """
 
     def digest(array: np.ndarray) -> list[Any]:
@@ -413,7 +414,8 @@ def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
             code="unknown-class",
         )
     fields = scikit_learn.fields_of(cls) if target is None else fields_of(cls)
-    params, fitted = value.get("params"), value.get("fitted")
+    params: Any = value.get("params")
+    fitted: Any = value.get("fitted")
     right = isinstance(params, dict) and isinstance(fitted, dict)
     _require(right, f'the objects "params" and "fitted" of {name}', list(value))
     for what, own, known in (("attribute", fitted, fields), ("parameter", params, inspect.signature(cls).parameters)):

@@ -56,8 +56,8 @@ class AdaRank(LinearRanker):
     signed : bool, default False
         Also offer every feature with the opposite sign, so that small values come first.
     repeat : bool, default True
-        Whether a feature may be chosen more than once. Under "paper", if the second round chooses the feature of the
-        first again, so do all later rounds.
+        Whether a feature may be chosen more than once. Under "paper", all later rounds choose the feature of the first
+        round if the second round does.
     query_sample : float, optional
         Choose the feature of each round on a sample of this share of the queries, in (0, 1], drawn with replacement by
         P_t (section 3.2). φ_t uses all queries.

@@ -86,8 +86,8 @@ class ListNet(BinnedLinearRanker):
 
     Notes
     -----
-    Queries with a single grade are left out; without any other query the weights are 0. Adding a constant to the grades
-    of a query changes nothing; multiplying them does.
+    Queries with a single grade are left out; without any other query the weights are 0. A constant added to the grades
+    of a query changes nothing; a factor changes the model.
 
     An iteration costs two products with X, and 15 to 40 iterations are usually enough. L-BFGS runs in coordinates in
     which the Hessian at w = 0 (of up to 20,000 rows) is the identity; with sparse rows or more than 512 columns, only

@@ -52,8 +52,8 @@ class MeasureSVM(BinnedLinearRanker):
     bound : {"auto", "margin", "ramp"}, default "auto"
         "auto" is "ramp" for nDCG@k and "margin" for the rest. "ramp" is for nDCG and nDCG@k only.
     rel : float, optional
-        Lowest relevant grade. None means the one in the measure's name ("AP(rel=2)"), else the higher grade if there
-        are two, else the convention's: 1, or 2 for mslr.
+        Lowest relevant grade. None means the grade in the measure's name ("AP(rel=2)"), else the higher of two grades,
+        else the grade of the convention: 1, or 2 for mslr.
     tol : float, default 1e-4
         Stop when the gap between objective and lower bound is at most `tol · max(objective, min(1, C))`.
     max_iter : int, default 10000

@@ -64,14 +64,15 @@ class ObliviousBoosting(FittedTrees):
     measure : str, Measure or function, default "nDCG@10"
         The measure that lambdarank trains and `score` reports.
     validation_measure : str or Measure, or a list of these, optional
-        The measure on `eval_set`, averaged over orders of ties; None means `measure`. The last of several chooses.
+        The measure on `eval_set`, averaged over orders of ties; None means `measure`. Of several measures, the last one
+        chooses the round.
     convention : str, default "ranklib"
         Settings of the measure that its name does not give.
     n_estimators : int, default 100
         Number of trees.
     learning_rate : float > 0, or one for each tree, default 0.1
     depth : int in 1 … 12, default 6
-        Levels of a tree; it has 2^depth leaves. Growth ends early if no question helps.
+        Levels of a tree; it has 2^depth leaves. Growth ends early if no question improves the objective.
     borders : int in 1 … 255, default 64
         B: the values of each feature are cut into B parts of equal weight, whose ends are the candidate borders.
     alpha : float >= 0, optional
@@ -113,7 +114,7 @@ class ObliviousBoosting(FittedTrees):
     verbose : int or bool, default 0
         Print progress every so many trees, with the validation measure.
     n_jobs : int, optional
-        Threads. The model does not depend on their number.
+        Threads. The number of threads does not change the model.
     callbacks : list, optional
         Callbacks of every fit, before those of `fit(…, callbacks=[…])`; a model file does not keep them.
 
@@ -156,8 +157,8 @@ class ObliviousBoosting(FittedTrees):
 
     Notes
     -----
-    *Missing values* (nan) go to the side that the level search finds better. If training had none, they go with most of
-    the rows.
+    *Missing values* (nan) go to the side that the level search finds better. If the training rows had no missing
+    values, these values go to the side with most of the rows.
 
     *The training objective* falls with every tree if every tree sees all rows and nothing is `monotone`: at any
     `learning_rate` below 2 if the hessians bound the second derivatives of the whole (Σ h u² >= uᵀ∇²u for every u), as

@@ -78,7 +78,7 @@ class PairwiseDescent(LinearRanker):
     pair_probability : float, default 0.5
         Share of pairs among the draws of "combined-ranking".
     rel : float, optional
-        Lowest relevant grade, for classification in "combined-ranking". None uses the higher grade of two.
+        Lowest relevant grade, for classification in "combined-ranking". None means the higher of two grades.
     validation_measure : str or Measure, default "nDCG@10"
         Chooses λ.
     convention : str, default "ranklib"

@@ -223,7 +223,7 @@ def model_scores(model: Any, X: Any) -> np.ndarray:
     """Return scores (n,), float64, from a fitted model of any library, or a function of X; higher is better.
 
     The score of a classifier is the probability of the second of its classes, and of more than two classes the expected
-    class, which must be a number. A classifier without probabilities has its decision function.
+    class, which must be a number. The score of a classifier without probabilities is its decision function.
     """
     with warnings.catch_warnings():
         # LightGBM names the columns of an array itself, and then warns that the next array has no names.

@@ -41,12 +41,13 @@ class PointwiseSVM(BinnedLinearRanker):
     C : float or list of float, default 0.01
         Weight of the sum over documents relative to the norms. The validation queries of `eval_set` choose from a list.
     class_weight : {"ratio", None} or dict, default "ratio"
-        "ratio" weighs relevant documents by (other documents) / (relevant documents). With None all documents weigh 1,
-        which ranks badly if few are relevant. A dict gives the weights {0: …, 1: …} of other and relevant documents.
+        "ratio" weighs relevant documents by (other documents) / (relevant documents). With None all documents have the
+        weight 1, which ranks badly if few documents are relevant. A dict gives the weights {0: …, 1: …} of other and
+        relevant documents.
     intercept_scaling : float, default 1.0
         κ. A larger value regularises the intercept less and makes the solver slower.
     rel : float, optional
-        Lowest relevant grade. None means the higher grade of two, else the convention's: 1, or 2 for mslr.
+        Lowest relevant grade. None means the higher of two grades, else the grade of the convention: 1, or 2 for mslr.
     tol : float, default 1e-4
         Tolerance of liblinear, or the relative duality gap of the cutting planes (see Notes).
     max_iter : int, default 10000

@@ -34,7 +34,7 @@ class RankBoost(Ranker):
     minimises the mean over pairs of `exp(f(a) - f(b))`, an upper bound of the share of wrongly ordered pairs.
 
     D(a, b) is proportional to exp(f(a) - f(b)), which factors over documents. A round therefore costs O(rows x columns)
-    for any number of pairs, and the model is that of listing them all.
+    for any number of pairs, and the model is the same as if all pairs were listed.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class RankBoost(Ranker):
     Notes
     -----
     Missing values (nan): each stump uses the side, 0 or 1, with the larger |r|. A column with missing values also has
-    the threshold -inf. If a column had none in training, nan later counts as "not above the threshold".
+    the threshold -inf. If a column had no missing value in training, nan later counts as "not above the threshold".
 
     Ties: stumps within 1e-12 of the largest |r| go to the lowest column, then the lowest threshold, then missing 0.
 

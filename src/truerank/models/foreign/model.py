@@ -62,8 +62,8 @@ class ForeignModel:
     missing : str
         The rule for missing values, in words, if it is not that of `absent`.
     categories : dict of column number to list
-        The categories that the file lists, by the tool's numbers. A column of texts has these numbers in the form, and
-        a column of numbers the categories themselves.
+        The categories that the file lists, by the tool's numbers. In the form, a column of texts has the tool's
+        numbers, and a column of numbers has the categories themselves.
     """
 
     tool: str

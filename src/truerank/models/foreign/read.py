@@ -58,14 +58,15 @@ def import_model(
 
     Categorical splits of LightGBM and XGBoost become questions about ranges of the categories' numbers, and the subtree
     is repeated for each range. Such trees are larger, but can be exported to every format. A data frame holds the
-    categories that the file lists. An array holds these categories if they are numbers, and the places of texts.
+    categories that the file lists. An array has categories that are numbers, and for categories that are texts their
+    places in the list.
 
     Parameters
     ----------
     path : str or path, or a fitted model of LightGBM, XGBoost or CatBoost
     feature_names : sequence of str, optional
-        Names of your data's columns, in order. Named features are matched to your names; numbered features receive
-        them.
+        Names of your data's columns, in order. Named features are matched to your names, and numbered features receive
+        your names.
     n_features : int, optional
         Number of columns of your data, if the model does not use the last ones.
 
@@ -164,8 +165,8 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
     if isinstance(data, bytes):
         if xgboost.looks_like_ubjson(data):
             return xgboost.read_saved(xgboost.UbjsonReader(data, reader).read(), reader)
-        advice = next((own for start, own in _BINARY.items() if data.startswith(start)), None)
-        reader.fail_if(advice is not None, "byte 0", advice, code="unknown-format")
+        advice = next((own for start, own in _BINARY.items() if data.startswith(start)), "")
+        reader.fail_if(advice, "byte 0", advice, code="unknown-format")
         try:
             text = data.decode(encoding_of(data) or "utf-8-sig")
         except UnicodeDecodeError as error:

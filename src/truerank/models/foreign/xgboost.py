@@ -277,7 +277,7 @@ def _categories(tree: Any, place: str, size: int, reader: Reader) -> dict[int, s
     return found
 
 
-def read_dump(value: object, reader: Reader, names: list[str] | None = None, *, plugin: bool = False) -> ForeignModel:
+def read_dump(value: Any, reader: Reader, names: list[str] | None = None, *, plugin: bool = False) -> ForeignModel:
     """Read `dump_model(dump_format="json")`: a list of trees, without the base score and without weights of dart.
 
     The LTR plugins of Elasticsearch and OpenSearch read the same nodes, with "yes" as the first child; without

@@ -36,8 +36,8 @@ class PairPotentials:
     the scores of no query span more than 600, exp(f - c) and its inverse suffice, with c the middle of these scores.
 
     A block of queries gives (M, Z_b, h_b): its largest exponent, and its sum of pair weights and histogram of
-    potentials, both divided by e^M. Multiplied by e^(M - max M) they add up over blocks. `rows` (n_rows,) are the rows
-    that belong to some pair.
+    potentials, both divided by e^M. Sums and histograms, multiplied by e^(M - max M), add up over blocks. `rows`
+    (n_rows,) are the rows that belong to some pair.
     """
 
     def __init__(self, data: RankingData, n_jobs: int | None) -> None:
