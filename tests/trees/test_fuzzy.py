@@ -42,6 +42,7 @@ def test_states_are_those_of_a_search_through_all_knots(dtype, train, limit):
     slow_states += ((places.lower <= x[:, None]) & (x[:, None] <= places.upper)).any(axis=1)
     slow_states[0] = 2 * len(places.upper) + 1
     np.testing.assert_array_equal(find_states(x.astype(dtype), index.of_type(dtype)), slow_states)
+    np.testing.assert_array_equal(places.states(x), slow_states)  # few values, without the kernel
 
 
 @pytest.mark.parametrize("ties", ["near", "average"])

@@ -14,14 +14,14 @@ from truerank.core.kernel import kernel
 
 _HALF = 26  # bits of the lower half of a mantissa
 _LEAST = 1074  # 2^-1074 is the smallest float64
-_EVERY_BIT = np.uint64(2**64 - 1)
+EVERY_BIT = np.uint64(2**64 - 1)
 MAGNITUDE = np.uint64(2**63 - 1)  # the bits of a number without its sign
 
 
 def exact_parts(values: np.ndarray) -> np.ndarray:
     """Return the sums of the mantissas of `values` (n,) by exponent, int64 (2, 2048), in O(n)."""
     parts = np.zeros((2, 2048), dtype=np.int64)
-    add_numbers(np.array(values, dtype=np.float64, order="C").view(np.uint64), _EVERY_BIT, parts)
+    add_numbers(np.array(values, dtype=np.float64, order="C").view(np.uint64), EVERY_BIT, parts)
     return parts
 
 
@@ -51,26 +51,21 @@ def exact_sum(values: np.ndarray) -> float:
 
 @kernel
 def add_numbers(bits, mask, parts):
-    """Add the float64 numbers with these bits (n,), after the mask, to their `exact_parts`."""
+    """Add the float64 numbers with these bits (n,), after the mask, to `exact_parts`; infinity and NaN at 2047."""
     for i in range(bits.size):
-        add_number(bits[i] & mask, np.int64(1), parts)
-
-
-@kernel
-def add_number(bits, times, parts):
-    """Add a float64 with these bits to `parts` (2, 2048), `times` times; infinity and NaN at 2047."""
-    exponent = np.int64((bits >> np.uint64(52)) & np.uint64(2047))
-    mantissa = bits & ((np.uint64(1) << np.uint64(52)) - np.uint64(1))
-    if exponent == 2047:
-        parts[0, 2047] += times
-        return
-    if exponent > 0:
-        mantissa |= np.uint64(1) << np.uint64(52)
-    else:
-        exponent = np.int64(1)
-    upper = np.int64(mantissa >> np.uint64(26))
-    lower = np.int64(mantissa & ((np.uint64(1) << np.uint64(26)) - np.uint64(1)))
-    if bits >> np.uint64(63):
-        upper, lower = -upper, -lower
-    parts[0, exponent] += upper * times
-    parts[1, exponent] += lower * times
+        word = bits[i] & mask
+        exponent = np.int64((word >> np.uint64(52)) & np.uint64(2047))
+        mantissa = word & ((np.uint64(1) << np.uint64(52)) - np.uint64(1))
+        if exponent == 2047:
+            parts[0, 2047] += 1
+            continue
+        if exponent > 0:
+            mantissa |= np.uint64(1) << np.uint64(52)
+        else:
+            exponent = np.int64(1)
+        upper = np.int64(mantissa >> np.uint64(26))
+        lower = np.int64(mantissa & ((np.uint64(1) << np.uint64(26)) - np.uint64(1)))
+        if word >> np.uint64(63):
+            upper, lower = -upper, -lower
+        parts[0, exponent] += upper
+        parts[1, exponent] += lower

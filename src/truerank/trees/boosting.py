@@ -8,16 +8,15 @@ from typing import Protocol
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.kernel import kernel
 from truerank.core.random_streams import stream
 from truerank.core.rounds import tell
 from truerank.core.threads import Workers
-from truerank.matrices.exact_sums import add_numbers, exact_total
+from truerank.matrices.exact_sums import EVERY_BIT, add_numbers, exact_total
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.ensemble import pad_tree
 from truerank.trees.grower import GrowthRules, TreeStructure
-from truerank.trees.histogram import GradientSizes, blocks_of_sums, for_kernel
+from truerank.trees.histogram import GradientSizes, blocks_of_sums
 
 _LARGEST = 1e100  # of grades and weights, so that squares of their sums are finite
 
@@ -116,14 +115,17 @@ class Watchman:
 def change_parts(
     start: float | np.ndarray, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray, workers: Workers
 ) -> np.ndarray:
-    """Return `exact_parts` of the rows' shares in the change since the start; they add up over rows."""
+    """Return `exact_parts` of the rows' shares u (g - h u / 2), u = scores - start; they add up over rows."""
     blocks = blocks_of_sums(len(scores))
     parts = np.zeros((len(blocks), 2, 2048), dtype=np.int64)
     before = np.broadcast_to(np.asarray(start, dtype=np.float64), scores.shape)
 
     def add(first: int, last: int, own: np.ndarray) -> None:
         block = slice(first, last)
-        _add_changes(*map(for_kernel, (before[block], gradients[block], hessians[block], scores[block])), own)
+        with np.errstate(all="ignore"):  # of training that diverges
+            u = scores[block] - before[block]
+            change = u * (gradients[block] - 0.5 * hessians[block] * u)
+        add_numbers(change.view(np.uint64), EVERY_BIT, own)
 
     workers.run(add, blocks, parts)
     total: np.ndarray = parts.sum(axis=0)
@@ -234,15 +236,3 @@ def _allowed_features(n_features: int, plan: Plan, t: int) -> np.ndarray:
     allowed = np.zeros(n_features, dtype=np.bool_)
     allowed[stream(plan.seed, "features", t).permutation(n_features)[:chosen]] = True
     return allowed
-
-
-@kernel
-def _add_changes(start, g, h, scores, parts):
-    """Add u (g - h u / 2), u = scores - start, of every row to `exact_parts`; all but the scores (n,) may be (1,)."""
-    n = scores.size
-    start_step, g_step, h_step = np.int64(start.size == n), np.int64(g.size == n), np.int64(h.size == n)
-    change = np.empty(n)
-    for i in range(n):
-        u = scores[i] - start[i * start_step]
-        change[i] = u * (g[i * g_step] - 0.5 * h[i * h_step] * u)
-    add_numbers(change.view(np.uint64), ~np.uint64(0), parts)

@@ -16,7 +16,7 @@ from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import Workers, row_blocks
 from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import MISSING, CodedMatrix
-from truerank.matrices.exact_sums import MAGNITUDE, add_number, add_numbers, exact_total
+from truerank.matrices.exact_sums import MAGNITUDE, add_numbers, exact_total
 
 ROWS = 32_768  # rows in a task of a thread: their codes, 256 KB, stay in the cache
 _HESSIAN_BITS = 30
@@ -82,7 +82,11 @@ class GradientSizes:
         parts = np.zeros((len(blocks), 2, 2, 2048), dtype=np.int64)
 
         def add(start: int, stop: int, own: np.ndarray) -> bool:
-            return bool(_add_sizes(kernel_array(g[start:stop]), for_kernel(h[start:stop]), stop - start, *own))
+            some = for_kernel(h[start:stop])
+            add_numbers(kernel_array(g[start:stop]).view(np.uint64), MAGNITUDE, own[0])
+            add_numbers(some.view(np.uint64), MAGNITUDE, own[1])
+            own[1] *= (stop - start) // len(some)  # one number may stand for all
+            return bool((some == np.rint(some)).all())
 
         whole = all(workers.run(add, blocks, parts))
         return cls(len(g), parts[:, 0].sum(axis=0), parts[:, 1].sum(axis=0), whole)
@@ -238,20 +242,6 @@ def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
     """Return Σg²/Σh in packed units, from `exact_parts` of the squared losses and the sum of all words (1,)."""
     hessian = float(int(total[0]) & ((1 << shift) - 1))
     return exact_total(parts) / hessian if hessian > 0 else 0.0
-
-
-@kernel
-def _add_sizes(g, h, n, gradients, hessians):
-    """Add the magnitudes of g (n,) and h, (n,) or (1,), to `exact_parts`; return whether all of h are integers."""
-    add_numbers(g.view(np.uint64), MAGNITUDE, gradients)
-    if h.size == n:
-        add_numbers(h.view(np.uint64), MAGNITUDE, hessians)
-    else:
-        add_number(h.view(np.uint64)[0], n, hessians)
-    whole = True
-    for one in h:
-        whole &= one == np.rint(one)
-    return whole
 
 
 @kernel

@@ -40,6 +40,7 @@ from truerank.trees.ensemble import Ensemble
 MOST_PLACES = 32_000  # states are 16-bit numbers: two for each knot, of which each border may add one
 MOST_KNOTS = 2**15 - 1  # of a feature
 _FEW_PLACES = 1 << 21
+_FEW_VALUES = 8192  # whose states NumPy finds in a millisecond: a first small fit compiles no kernel for them
 _LARGEST_EXPONENT = 600.0  # products with exp of more over- or underflow
 
 
@@ -57,6 +58,9 @@ class PlaceTable:
 
     def states(self, values: np.ndarray) -> np.ndarray:
         """Return the state of each value, uint16 (n,)."""
+        if len(values) <= _FEW_VALUES:
+            found = np.searchsorted(_steps(self.lower, self.upper), values)
+            return np.where(np.isnan(values), 2 * len(self.upper) + 1, found).astype(np.uint16)
         index = knot_index([(self.lower, self.upper)])
         return np.asarray(find_states(np.ascontiguousarray(values, dtype=np.float64), index))
 
@@ -130,7 +134,11 @@ class FlatPlaces:
 
 def knot_index(ends: list[tuple[np.ndarray, np.ndarray]]) -> StepIndex:
     """Return the index of features whose knots have these lower and upper ends, float64 (K,) each."""
-    return StepIndex.of([np.stack([np.nextafter(a, -np.inf), b], axis=1).ravel() for a, b in ends], 0.5)
+    return StepIndex.of([_steps(*own) for own in ends], 0.5)
+
+
+def _steps(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    return np.stack([np.nextafter(lower, -np.inf), upper], axis=1).ravel()
 
 
 def spread_evenly(values: np.ndarray, n: int, ends: np.ndarray | None = None) -> np.ndarray:
@@ -194,10 +202,12 @@ class Shares:
     def right_of(self, b: int, border_state: int, missing_right: bool) -> np.ndarray:
         """Return P(right) by state, that of a missing value last, float64 (2K + 2,)."""
         left, right = self.border_factors(b)
-        return _right_table(
-            self.up, self.down, self.start, self.stop, self.log_p, self.steep, b, border_state, left, right,
-            missing_right,
-        )  # fmt: skip
+        if self.steep:
+            table = _steep_table(self.up, self.down, self.start, self.stop, self.log_p, b, border_state, left, right)
+        else:
+            above = np.arange(len(self.up)) > border_state
+            table = np.where(above, 1.0 - self.up * left, self.down * right)
+        return np.append(table, float(missing_right))
 
 
 class Norms:
@@ -308,17 +318,14 @@ def mean_shares(starts, wanted, z, log_p):
 
 
 @kernel
-def _right_table(up, down, start, stop, log_p, steep, b, border_state, left, right, missing_right):
+def _steep_table(up, down, start, stop, log_p, b, border_state, left, right):
     """Return P(right) by state. The bits are the same as in the predictor."""
-    result = np.empty(up.size + 1)
+    result = np.empty(up.size)
     for s in range(up.size):
         if s > border_state:
-            power = up[s] * np.exp(log_p * (start[s] - b + 1.0)) if steep else up[s]
-            result[s] = 1.0 - power * left
+            result[s] = 1.0 - up[s] * np.exp(log_p * (start[s] - b + 1.0)) * left
         else:
-            power = down[s] * np.exp(log_p * (b - stop[s])) if steep else down[s]
-            result[s] = power * right
-    result[up.size] = 1.0 if missing_right else 0.0
+            result[s] = down[s] * np.exp(log_p * (b - stop[s])) * right
     return result
 
 
