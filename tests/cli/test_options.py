@@ -150,7 +150,7 @@ def test_options_do_not_change():
 def test_the_default_of_each_option_has_its_type(command):
     """Fields without `None` in their type are never None, and lists are lists."""
     module, parser = command_parser(command)
-    for name, (kind, _) in module.Arguments.declared().items():
+    for name, (kind, _) in module.Arguments.DECLARED.items():
         action = next(one for one in parser._actions if one.dest == name)
         if not action.required:
             assert (action.default is None) == (

@@ -220,8 +220,11 @@ def read_graded(path: str, args: options.Reading, *likes: Any, client: Any = Non
 
 def tell_remarks(remarks: Iterable[Remark]) -> None:
     """Print each kind of remark of an experiment once, with its source; `--json` has all remarks in the result."""
-    for one in {one.code: one for one in reversed([*remarks])}.values():
-        note(f"truerank: {one.source}: {one}", late=True)
+    told = set[str]()
+    for one in remarks:
+        if one.code not in told:
+            note(f"truerank: {one.source}: {one}", late=True)
+        told.add(one.code)
 
 
 def remark(args: options.Options, where: str, remarks: Iterable[Remark]) -> None:

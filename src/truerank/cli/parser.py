@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from operator import methodcaller
 from types import ModuleType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 from truerank.core.errors import TruerankError, Wording
 from truerank.core.files import check_target, identity
@@ -289,9 +289,22 @@ class Options:
     collected: dict[str, Any]
     """Entries that a command collects for `--json`: remarks on what was read, of `common.remark`."""
 
+    DECLARED: ClassVar[dict[str, tuple[str, Declared]]] = {}
+    """The type and declaration of each option, own ones before those of bases that are not `FIRST`."""
+    DEFAULTS: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls.DECLARED = {}
+        for first in (True, False):
+            for kind in cls.__mro__[:-1]:
+                own = vars(kind).items() if bool(vars(kind).get("FIRST")) == first else ()
+                for name, one in own:
+                    if isinstance(one, Declared):
+                        cls.DECLARED.setdefault(name, (kind.__annotations__[name], one))
+        cls.DEFAULTS = {name: _default(kind, one) for name, (kind, one) in cls.DECLARED.items()}
+
     def __init__(self, **values: Any) -> None:
-        defaults = {name: _default(kind, one) for name, (kind, one) in self.declared().items()}
-        vars(self).update({"collected": {}} | defaults | values)
+        vars(self).update({"collected": {}} | self.DEFAULTS | values)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"options do not change; use but({name}=...)")
@@ -301,28 +314,19 @@ class Options:
         return type(self)(**vars(self) | changed)
 
     @classmethod
-    def declared(cls) -> dict[str, tuple[str, Declared]]:
-        """Return the type and declaration of each option, own ones before those of bases that are not `FIRST`."""
-        found: dict[str, tuple[str, Declared]] = {}
-        for kind in sorted(cls.__mro__[:-1], key=lambda kind: not vars(kind).get("FIRST")):
-            for name, own in vars(kind).items():
-                if isinstance(own, Declared):
-                    found.setdefault(name, (kind.__annotations__[name], own))
-        return found
-
-    @classmethod
     def configure(cls, parser: argparse.ArgumentParser) -> None:
         """Declare the options in a parser."""
         groups: dict[str, argparse._ActionsContainer] = {"": parser}
         actions = {}
-        for name, (kind, one) in cls.declared().items():
+        for name, (kind, one) in cls.DECLARED.items():
             title = one.settings.get("group", "")
             if title not in groups:
                 groups[title] = parser.add_argument_group(title)
             actions[name] = _add(groups[title], name, kind, one)
-        for rule in (rule for kind in cls.__mro__ for rule in vars(kind).get("RULES", ())):
-            for name in rule.names.split() if isinstance(rule.names, str) else rule.names.declared():
-                vars(actions[name]).setdefault("rules", []).append(rule)
+        for base in cls.__mro__:
+            for rule in vars(base).get("RULES", ()):
+                for name in rule.names.split() if isinstance(rule.names, str) else rule.names.DECLARED:
+                    vars(actions[name]).setdefault("rules", []).append(rule)
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace, **about: Any) -> Self:
@@ -390,7 +394,8 @@ def _add(group: argparse._ActionsContainer, name: str, kind: str, declared: Decl
     """Add an option to a parser or a group; returns its action."""
     text, value, positional, settings = declared.text, declared.value, declared.positional, dict(declared.settings)
     names = settings.pop("names", f"{'-o ' if name == 'output' else ''}--{name.replace('_', '-')}").split()
-    to, why, writes, _ = (settings.pop(key, "") for key in ("to", "why", "writes", "group"))
+    to, why, writes = settings.pop("to", ""), settings.pop("why", ""), settings.pop("writes", "")
+    settings.pop("group", "")
     item, default = kind.removesuffix(" | None"), settings.get("default")
     several = item.startswith("list[")
     item = item[5:-1] if several else item

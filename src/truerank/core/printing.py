@@ -9,6 +9,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any
 
 # Control characters but tabs and line ends, marks that turn the direction of writing, halves of surrogate pairs.
@@ -135,38 +136,39 @@ def table(rows: list[list[Any]], header: list[str], spare: Sequence[str] = ()) -
     If the table is wider than the output, the columns named in `spare` are dropped, from the first on, and listed
     below. If that is not enough, long texts continue on the next line.
     """
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    kept = list(range(len(header)))
-    widths = [max(len(line[i]) for line in [header, *cells]) for i in kept]
-    right = [all(not isinstance(row[i], str) for row in rows) for i in kept]
-
-    def excess() -> int:
-        return 0 if _width is None else sum(widths[i] + 2 for i in kept) - 2 - _width
-
-    left_out = []
+    cells, right = _laid_out(rows, header)
+    widths = [max(map(len, column)) for column in zip(header, *cells)]
+    kept, left_out = list(range(len(header))), list[str]()
+    excess = 0 if _width is None else sum(widths) + 2 * len(widths) - 2 - _width
     for name in spare:
-        if excess() > 0 and name in header:
+        if excess > 0 and name in header:
             kept.remove(header.index(name))
+            excess -= widths[header.index(name)] + 2
             left_out.append(name)
-    while excess() > 0:
+    while excess > 0:
         widest = max(kept, key=lambda i: 0 if right[i] else widths[i])
         if right[widest] or widths[widest] <= _NARROWEST:
             break
         widths[widest] -= 1
+        excess -= 1
+    lines = []
+    for texts in [header, ["-" * width for width in widths], *cells]:
+        parts = [_parts(texts[i], widths[i]) for i in kept]
+        for row in zip_longest(*parts, fillvalue=""):
+            placed = [text.rjust(widths[i]) if right[i] else text.ljust(widths[i]) for i, text in zip(kept, row)]
+            lines.append("  ".join(placed).rstrip())
+    return "\n".join([*lines, *([wrapped(f"without the columns {', '.join(left_out)}")] if left_out else [])])
 
-    def line(texts: list[str]) -> str:
-        parts = {i: _parts(texts[i], widths[i]) for i in kept}
-        return "\n".join(
-            "  ".join(
-                one.rjust(widths[i]) if right[i] else one.ljust(widths[i])
-                for i in kept
-                for one in [parts[i][k] if k < len(parts[i]) else ""]
-            ).rstrip()
-            for k in range(max(map(len, parts.values())))
-        )
 
-    body = [line(header), line(["-" * width for width in widths]), *map(line, cells)]
-    return "\n".join([*body, *([wrapped(f"without the columns {', '.join(left_out)}")] if left_out else [])])
+def _laid_out(rows: list[list[Any]], header: list[str]) -> tuple[list[list[str]], list[bool]]:
+    """Return the texts of the cells, and which columns hold no texts and are aligned to the right."""
+    right = [True] * len(header)
+    cells = []
+    for row in rows:
+        cells.append(list(map(_cell, row)))
+        for place, cell in enumerate(row):
+            right[place] = right[place] and not isinstance(cell, str)
+    return cells, right
 
 
 def _parts(text: str, width: int) -> list[str]:
@@ -208,8 +210,7 @@ def styled_table(
     """Format as `table` does, as text, Markdown, a LaTeX tabular (a table with a caption) or an HTML table."""
     if style == "text":
         return table(rows, header, spare) + (f"\n\n{caption}" if caption else "")
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
+    cells, right = _laid_out(rows, header)
     if style == "markdown":
 
         def line(texts: list[str]) -> str:

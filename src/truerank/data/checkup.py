@@ -88,7 +88,8 @@ def _positions(data: RankingData, names: list[str]) -> dict[str, list[str]]:
         places = np.flatnonzero(np.bincount(X.tocsr().indices, minlength=len(names)) >= data.n_rows / 2)
         X = X[:, places].tocsc()
     first = data.restore(np.arange(data.n_rows))[:2]
-    for k, name in enumerate([names[place] for place in places]):
+    for k, place in enumerate(places.tolist()):
+        name = names[place]
         values = X[:, [k]].toarray().ravel() if is_sparse(X) else np.asarray(X[:, k])
         counts = float(values[first[1]]) - float(values[first[0]]) == 1.0 and count_rows(data.restore(values))
         if counts or (is_unnamed(name) and are_row_labels(values)):
@@ -135,7 +136,7 @@ def scored(data: RankingData, scores: np.ndarray) -> list[Remark]:
     """Return the remarks on scores (n,) of the rows of `data`, in grouped order."""
     if data.y is None or not data.n_rows:
         return []
-    names, tied = data.query_ids.tolist(), queries_with_mixed_ties(scores, data.y, data.offsets)
+    names, tied = data.query_ids, queries_with_mixed_ties(scores, data.y, data.offsets)
     constant = ~mixed_queries(scores, data.offsets) & (data.group_sizes > 1)
     found = [*_named("constant-scores", names, constant), *_named("tied-scores", names, tied & ~constant)]
     return [Remark(code, _list("query", items), count, items) for code, count, items in found]
@@ -143,8 +144,10 @@ def scored(data: RankingData, scores: np.ndarray) -> list[Remark]:
 
 def ranks_as_scores(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> list[Remark]:
     """Return the remark on systems whose scores (n,), in grouped order, are ranks within queries or of all rows."""
-    lists = (offsets, offsets[[0, -1]])
-    names = [name for name, values in scores.items() if any(are_ranks(values, own) for own in lists)]
+    names = []
+    for name, values in scores.items():
+        if are_ranks(values, offsets) or are_ranks(values, offsets[[0, -1]]):
+            names.append(name)
     return [Remark("ranks-as-scores", ", ".join(names), len(names), names)] if names else []
 
 
@@ -199,7 +202,7 @@ def _feature_names(data: RankingData) -> list[str]:
 
 
 def _queries(data: RankingData) -> Iterable[_Seen]:
-    names = data.query_ids.tolist()
+    names = data.query_ids
     if data.n_joined:
         yield "joined-query", data.n_joined, []
     yield from _named("single-document-query", names, data.group_sizes == 1)
@@ -403,11 +406,10 @@ def _row_keys(X: Any) -> list[bytes]:
     return [X.indices[a:b].tobytes() + b"|" + X.data[a:b].tobytes() for a, b in zip(ends, ends[1:])]
 
 
-def _named(code: str, names: list[Any], chosen: np.ndarray) -> Iterable[_Seen]:
-    """Yield the chosen queries (bool (m,)), if there are any."""
-    queries = [names[place] for place in np.flatnonzero(chosen)]
-    if queries:
-        yield code, len(queries), queries
+def _named(code: str, query_ids: np.ndarray, chosen: np.ndarray) -> list[_Seen]:
+    """Return the chosen queries (bool (m,)), if there are any."""
+    queries = query_ids[chosen].tolist()
+    return [(code, len(queries), queries)] if queries else []
 
 
 def _list(kind: str, items: Sequence[Any]) -> str:

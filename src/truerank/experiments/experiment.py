@@ -185,8 +185,8 @@ class Experiment:
         training: Provenance | None = None
         coverage: Coverage | None = None
         if found.models:
-            models = {found.labels[name]: model for name, model in found.models.items()}
-            training = settle_training(models, found.data, training_queries)
+            by_file = {one.path or name: one.model for name, one in found.models.items()}
+            training = settle_training(by_file, found.data, training_queries)
             if not training.keep.all():
                 judged = _of_queries(judged, training.keep.nonzero()[0])
         if len(judged) > 1 and not rows:
@@ -194,7 +194,8 @@ class Experiment:
         elif not rows:  # one run keeps the topics that it lacks, with the value NaN or 0
             _, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics)
         self._hold(
-            baseline, judged, measures=parsed, convention=known, judged=judged, models=found.models,
+            baseline, judged, measures=parsed, convention=known, judged=judged,
+            models={name: one.model for name, one in found.models.items()},
             several=several, data=found.data, topics=topics, segments=segments, training=training, coverage=coverage,
             note=found.note, _checks=found.checks,
             _one_measure=len(parsed) == 1 and not isinstance(measures, list | tuple),
@@ -383,19 +384,19 @@ class Experiment:
 
         if self._given:
             return list(self._given)
-        averages = {
-            name: by(ties="average")
-            for name, by in self.measures.items()
-            if by.check_mean().TIE_AVERAGE and by.setting("ties") != "average"
-        }
-        values: dict[str, dict[str, np.ndarray]] = {name: {} for name in self.measures}
-        means: dict[str, dict[str, float]] = {name: {} for name in self.measures}
+        values: dict[str, dict[str, np.ndarray]] = {}
+        means: dict[str, dict[str, float]] = {}
+        averages: dict[str, Measure] = {}
+        for name, by in self.measures.items():
+            values[name], means[name] = {}, {}
+            if by.check_mean().TIE_AVERAGE and by.setting("ties") != "average":
+                averages[name] = by(ties="average")
         for system, one in self.judged.items():
             ranking = Ranking(*one)
             for name, by in self.measures.items():
                 values[name][system] = by.values(ranking)
-            for name, averaged in averages.items():
-                means[name][system] = mean_of(averaged.values(ranking))
+                if name in averages:
+                    means[name][system] = mean_of(averages[name].values(ranking))
         return [
             MeasuredValues(values[name], name, by.convention, by.higher_is_better, means[name], by)
             for name, by in self.measures.items()

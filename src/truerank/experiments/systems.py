@@ -52,13 +52,12 @@ Checks = list[tuple[str, Callable[[str], list[Remark]]]]
 class Resolved(NamedTuple):
     """The systems of an experiment by name: judgements and scores in the same order of rows, and models.
 
-    `labels` has the names of models in messages, `data` the rows to score, and `checks` the source and the function of
-    the remarks on inputs, under a convention.
+    `data` are the rows that models score, and `checks` the source and the function of the remarks on what was read,
+    under a convention.
     """
 
     judged: JudgedScores
-    models: dict[str, Any]
-    labels: dict[str, str]
+    models: dict[str, ModelFile]
     data: Any
     checks: Checks
     place: RowsAt | None = None
@@ -148,7 +147,7 @@ def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool, col
     where = os.fspath(judgements) if isinstance(judgements, str | os.PathLike) else "qrels"
     of_runs = [*about_documents(strangers), *about_runs(contradicts)]
     checks: Checks = [(where, partial(about_qrels, qrels)), ("runs", lambda _: of_runs)]
-    return Resolved(found, {}, {}, None, checks)
+    return Resolved(found, {}, None, checks)
 
 
 def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids: Any) -> Resolved:
@@ -157,13 +156,19 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
     Each model reads its own columns, so that models of different features can be compared; queries, grades and missing
     values are read as the first model requires.
     """
-    systems = {name: _loaded(one) for name, one in systems.items()}
-    models = {name: one for name, one in systems.items() if isinstance(one, ModelFile)}
-    entries = [stated_order(one)[0] for one in systems.values() if isinstance(one, str)]
-    columns = list(dict.fromkeys(name for name in entries if name != "-" and not os.path.exists(name)))
+    loaded: dict[str, Any] = {}
+    models: dict[str, ModelFile] = {}
+    columns: dict[str, np.ndarray] = {}
+    for name, one in systems.items():
+        loaded[name] = one = _loaded(one)
+        if isinstance(one, ModelFile):
+            models[name] = one
+        elif isinstance(one, str) and (column := stated_order(one)[0]) != "-" and not os.path.exists(column):
+            columns[column] = np.zeros(0)
     is_place = is_qrels(judgements) or isinstance(judgements, Rows)
     place = judgements if isinstance(judgements, RowsAt) else RowsAt(judgements) if is_place else None
-    known, note, readers, of_frame = Known(), "", list[Any](), dict[str, Any]()
+    known, note, of_frame = Known(), "", dict[str, Any]()
+    readers = dict(models)
     data: Any = None
     held: Any = None
     if place is not None:
@@ -174,36 +179,37 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
         for name, one in models.items():
             if (rows := _rows_of_frame(one.model, frame)) is not None:
                 of_frame[name] = rows
-        readers = [one.model for name, one in models.items() if name not in of_frame]
-        known = place.known(*readers)
-        held = place.chosen(columns, known) if columns or not readers else None
+                del readers[name]
+        known = place.known(*[one.model for one in readers.values()])
+        held = place.chosen(list(columns), known) if columns or not readers else None
         data = place.read(known, graded=True) if readers else held
         judgements, order = data.judgements(), getattr(data, "order", None)
     else:
         judgements, order, note = _grades_alone(judgements, qid, doc_ids, models)
     where = "the data" if place is None else place.name
-    values = {name: _column(held, name, where) for name in columns}
-    scores, unstated = {}, {}
-    for name, one in systems.items():
+    for name in columns:
+        columns[name] = _column(held, name, where)
+    found: JudgedScores = {}
+    unstated: dict[str, np.ndarray] = {}
+    for name, one in loaded.items():
         if name in of_frame:
             own = resolve("truerank.rankers.pipeline:model_scores")(one.model, of_frame[name])
-            scores[name] = scores_in_order(own, judgements, order, f"scores of {name!r}")
+            own = scores_in_order(own, judgements, order, f"scores of {name!r}")
         elif isinstance(one, ModelFile):
-            scores[name] = _predicted(one.model, place, data, known)
+            own = _predicted(one.model, place, data, known)
         else:
             label = "scores" if len(systems) == 1 else f"scores of {name!r}"
-            sign, stated, given = _values(name, one, values, judgements.n_rows)
+            sign, stated, given = _values(name, one, columns, judgements.n_rows)
             grouped = getattr(data, "grouped_scores", None)  # of rows in parts
             own = scores_in_order(given, judgements, order, label) if grouped is None else grouped(given)
-            scores[name] = sign * own if sign < 0 else own
             if not stated:
                 unstated[name] = own
+            own = sign * own if sign < 0 else own
+        found[name] = judgements, own
     source = where.removeprefix("the ")
     checks: Checks = [] if data is None else [(source, partial(about_data, _used(data, known if readers else None)))]
     checks.append((source, lambda _: ranks_as_scores(unstated, judgements.offsets)))
-    found = {name: (judgements, own) for name, own in scores.items()}
-    labels = {name: one.path or name for name, one in models.items()}
-    return Resolved(found, {name: one.model for name, one in models.items()}, labels, data, checks, place, known, note)
+    return Resolved(found, models, data, checks, place, known, note)
 
 
 def _grades_alone(

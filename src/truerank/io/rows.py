@@ -83,20 +83,19 @@ class RowsAt:
 
         A model of another library whose columns all have other names was trained on an array, and reads all columns.
         """
-        likes = tuple(like for like in likes if like is not None)
-        columns: dict[str, None] | None = {} if likes else None
-        categories, readings = dict[str, Any](), [reading_of(like) for like in likes]
-        for like in likes:
-            names = trained_columns(like)
+        columns: dict[str, None] | None = None
+        categories, reading, is_model, reads_nan = dict[str, Any](), dict[str, str](), False, False
+        for number, like in enumerate([like for like in likes if like is not None]):
+            names, own = trained_columns(like), reading_of(like)
             if names is not None and hasattr(like, "predict") and not hasattr(type(like), "model_attributes"):
                 here = self.column_names()
                 names = None if here is None or set(names).isdisjoint(here) else names
+            columns = {} if number == 0 else columns
             columns = None if columns is None or names is None else columns | dict.fromkeys(names)
             categories = dict(getattr(like, "category_names", None) or {}) | categories
-        reading = next(filter(None, readings), {})
-        if any(own.get("missing") == "nan" for own in readings):  # models that read 0 do so themselves
-            reading["missing"] = "nan"
-        is_model = any(hasattr(like, "predict") for like in likes)
+            reading, reads_nan = reading or own, reads_nan or own.get("missing") == "nan"
+            is_model = is_model or hasattr(like, "predict")
+        reading |= {"missing": "nan"} if reads_nan else {}  # models that read 0 do so themselves
         return Known(None if columns is None else list(columns), categories, reading, is_model)
 
     def columns(self, known: Known) -> Columns:
@@ -121,7 +120,9 @@ class RowsAt:
             read = resolve("truerank.io.letor.folds:read_folds")
             return read(self.place, read=lambda one: replace(self, place=one).read(known, graded=graded))
         columns, missing = self.columns(known), self.missing_values(known)
-        roles = {name: known.reading[name] for name in ("query", "grade", "document") if name in known.reading}
+        roles = dict(known.reading)
+        roles.pop("missing", None)
+        scale = roles.pop("grades", None)
         plain = not (self.sizes or roles or self.also)
         plain = plain and not (columns.features or columns.exclude or self.categories)
         plain = plain and (known.is_model or not columns.names) and self.kind != "frame" and self.place != "-"
@@ -141,7 +142,7 @@ class RowsAt:
                 self.place, query=self.query, grade=self.grade, document=self.document, missing=missing,
                 defaults=roles, graded=graded, features=columns.features if columns.names is None else columns.names,
                 exclude=columns.exclude, categories=known.categories or self.categories, dtype=self.dtype,
-                grades=self.grades or known.reading.get("grades"),
+                grades=self.grades or scale,
             )  # fmt: skip
         except TruerankError as error:
             if not self.of_caller:

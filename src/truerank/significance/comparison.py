@@ -157,31 +157,21 @@ def compare_measures(
     pairs, smallest, n_resamples, divided = pairs_of()
     if history is not None and judgements is not None:
         history.count(digests, results)
-    return [
-        Comparison(
-            one.measure, one.convention, test, correction, baseline,
-            means={name: mean_of(np.asarray(own, dtype=np.float64)) for name, own in one.per_query.items()},
-            per_query=dict(one.per_query),
-            intervals={name: _interval(own, one.by) for name, own in one.per_query.items()},
-            pairs=own_pairs,
-            n_resamples=n_resamples,
-            query_ids=None if query_ids is None else [str(name) for name in query_ids],
-            tie_averaged=dict(one.tie_averaged or {}),
-            higher_is_better=one.higher_is_better,
-            smallest_p=smallest,
-            n_comparisons=len(places) * len(measured),
-            divided=divided,
-            look=look,
-            level=level,
-            _again=pairs_of,
-            _number=number,
-            by=one.by,
-            rope=rope,
-            cite=cite,
-            seed=random_state,
-        )
-        for number, (one, own_pairs) in enumerate(zip(measured, pairs))
-    ]  # fmt: skip
+    found = []
+    for number, (one, own_pairs) in enumerate(zip(measured, pairs)):
+        means, intervals = dict[str, float](), dict[str, Interval]()
+        for name, given in one.per_query.items():
+            values = np.asarray(given, dtype=np.float64)
+            means[name], intervals[name] = mean_of(values), _interval(values, one.by)
+        found.append(
+            Comparison(
+                one.measure, one.convention, test, correction, baseline, means, dict(one.per_query), intervals,
+                own_pairs, n_resamples, None if query_ids is None else list(map(str, query_ids)),
+                dict(one.tie_averaged or {}), one.higher_is_better, smallest, len(places) * len(measured), divided,
+                pairs_of, number, by=one.by, look=look, level=level, rope=rope, cite=cite, seed=random_state,
+            )
+        )  # fmt: skip
+    return found
 
 
 def _places(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
@@ -242,7 +232,7 @@ def _compared_pairs(
     together = joint is not None or (k == 1 and test in OF_MEANS)
     pairs = []
     for k, ((i, j), row, *ends) in enumerate(
-        zip(places * len(measured), zip(*(one.tolist() for one in figures)), low, high)
+        zip(places * len(measured), zip(*map(np.ndarray.tolist, figures)), low, high)
     ):
         decided = None
         if margin is not None:
@@ -301,8 +291,7 @@ def as_values(per_query: Mapping[str, ArrayLike]) -> np.ndarray:
     return np.array(values)
 
 
-def _interval(values: ArrayLike, by: Measure | None) -> Interval:
-    values = np.asarray(values, dtype=np.float64)
+def _interval(values: np.ndarray, by: Measure | None) -> Interval:
     if np.isnan(values).all():
         return Interval(0.0, math.nan, math.nan)
     return mean_interval(values) if by is None else measure_interval(by, values)

@@ -140,9 +140,10 @@ class Comparison(Result):
     @property
     def summary(self) -> str:
         """A sentence on whether the best system is better than the baseline, or why there is no verdict."""
-        pair, forbids = self.best, next((one for one in self.remarks if one.severity == FORBIDS), None)
-        if forbids is not None:
-            return f"No verdict: {forbids.text}."
+        for one in self.remarks:
+            if one.severity == FORBIDS:
+                return f"No verdict: {one.text}."
+        pair = self.best
         judged, reversible = self._judging(pair)
         if reversible:
             return f"No verdict on {pair.a} and {pair.b}, since unjudged documents can reverse it{judged}."
@@ -188,14 +189,15 @@ class Comparison(Result):
     def remarks(self) -> list[Remark]:
         """The remarks on the experiment, and on pairs in doubt because of unjudged documents."""
         found = self.unjudged[0].get("unjudged", ())
+        if not found:
+            return [*super().remarks]
         pairs = [f"{one['a']} against {one['b']}" for one in found]
         shown = ", ".join(pairs[:3]) + (" …" if len(pairs) > 3 else "")
         shares = {one[side]: one[f"share_{side}"] for one in found for side in "ab"}
         outside = [name for name, share in shares.items() if share < 1.0 == max(shares.values())]
         if outside:  # all that a system in the pool ranks to the pool's depth is judged
             shown += f"; {', '.join(outside)} probably did not contribute to the pool (see pool_bias)"
-        own = [Remark("unjudged-documents", shown, len(pairs), pairs)] if pairs else []
-        return in_order([*super().remarks, *own])
+        return in_order([*super().remarks, Remark("unjudged-documents", shown, len(pairs), pairs)])
 
     def influence(self, a: str, b: str) -> Influence | None:
         """Compare `a` with `b` without the single query that matters most; all comparisons are repeated without it.
