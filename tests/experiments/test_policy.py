@@ -18,6 +18,7 @@ from truerank.core.errors import InvalidInputError, TruerankError
 from truerank.data.checkup import ranks_as_scores
 from truerank.data.remarks import CODES, Remark
 from truerank.experiments.policy import about_data, about_qrels, about_runs, check_order
+from truerank.significance.comparison_text import sentences
 
 pandas = pytest.importorskip("pandas")
 M, N = 40, 8
@@ -247,9 +248,9 @@ def test_pairs_alike_share_a_sentence():
     values = rng.random(20)
     found = truerank.compare_values({f"s{k}": values for k in range(11)}, baseline=None)
     assert len(found.pairs) == 55
-    assert [line for line in found.sentences() if "no query differs" in line] == found.sentences()
-    assert len(found.sentences()) == 1
-    assert "52 other pairs" in found.sentences()[0]
+    assert [line for line in sentences(found) if "no query differs" in line] == sentences(found)
+    assert len(sentences(found)) == 1
+    assert "52 other pairs" in sentences(found)[0]
 
 
 def test_sparse_columns_of_ranks_are_found_as_dense_ones(table):

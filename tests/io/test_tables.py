@@ -349,7 +349,7 @@ def test_text_columns_with_a_role_are_not_proposed_as_categories(tmp_path):
 def test_a_line_above_the_header_is_named(tmp_path, first):
     path = tmp_path / "a.csv"
     path.write_text(f"{first}\nqid,y,f\n1,0,1\n1,1,2\n")
-    with pytest.raises(DataFileError, match=r"a\.csv: the first line, .* is no header"):
+    with refused(DataFileError, code="no-header", path=str(path)):
         read_table(path)
     path.write_text("#qid,y,f\n1,0,1\n1,1,2\n")  # a name may begin with the mark of a comment
     assert read_table(path, query="#qid").n_rows == 2

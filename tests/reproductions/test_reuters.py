@@ -7,6 +7,7 @@ import lzma
 import pytest
 from reproductions.calibration.reuters import modapte_split, parse_reuters, read_reuters
 
+from support.refusals import refused
 from truerank.core.errors import DataFileError
 
 HEAD = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
@@ -46,16 +47,16 @@ def test_files(tmp_path):
     (tmp_path / "reut2-000.sgm").write_text(HEAD + item(1), encoding="latin-1")
     assert [d.doc_id for d in read_reuters(tmp_path)] == ["1", "2"]
     (tmp_path / "reut2-002.sgm.xz").write_bytes(b"nothing")
-    with pytest.raises(DataFileError, match="damaged"):
+    with refused(DataFileError, path=str(tmp_path / "reut2-002.sgm.xz")):
         read_reuters(tmp_path)
-    with pytest.raises(DataFileError, match="expected the files reut2"):
+    with refused(DataFileError, path=str(tmp_path / "nowhere")):
         read_reuters(tmp_path / "nowhere")
 
 
 def test_damage_is_named():
     with pytest.raises(DataFileError, match="2 documents begin but 1 are complete"):
         list(parse_reuters(item(1) + item(2)[:-20], "f.sgm"))
-    with pytest.raises(DataFileError, match="line 2: a REUTERS tag lacks the attribute NEWID"):
+    with refused(DataFileError, path="f.sgm", line=2):
         list(parse_reuters("\n" + item().replace(' NEWID="1"', ""), "f.sgm"))
-    with pytest.raises(DataFileError, match="document 1 has no TEXT"):
+    with refused(DataFileError, path="f.sgm", line=1):
         list(parse_reuters(item().replace("<TEXT>", "<TXT>"), "f.sgm"))

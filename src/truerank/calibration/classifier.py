@@ -356,6 +356,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     f"{f'fold {number} trains without' if number else 'no fold holds out'} class {lacking[0]!r}{about}"
                     ", which would get wrong probabilities. Shuffle the rows, or stratify: "
                     "cv=StratifiedKFold(5, shuffle=True)",
+                    value=(number, lacking[0]),
                     code="class-missing-in-fold",
                 )
         if self.ensemble is True and any(len(np.unique(target[test])) < 2 for _, test in splits):

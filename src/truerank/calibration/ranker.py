@@ -323,6 +323,7 @@ def cross_fitted_scores(
             raise InvalidInputError(
                 f"fold {number} trains only on grade {y[train][0]:g}, without grade {lacking[0]:g}, so that its ranker "
                 "learns nothing. Use other folds (cv, random_state), or judge more queries",
+                value=(number, lacking[0]),
                 code="grade-missing-in-fold",
             )
 

@@ -78,6 +78,16 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise DataFileError(what, os.fspath(path), line, code="not-utf-8") from error
 
 
+def opened(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file for reading bytes; here, `exists`, `check_target` and `atomic_write` a name becomes a file."""
+    return open(path, "rb")
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is a file or a folder of this name."""
+    return os.path.exists(path)
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """Open a temporary file in the folder of `path`; on success flush it to disk and rename it to `path`.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.files import exists
 from truerank.core.names import resolve
 from truerank.core.printing import progress
 from truerank.data.checkup import ranks_as_scores
@@ -163,7 +164,7 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
         loaded[name] = one = _loaded(one)
         if isinstance(one, ModelFile):
             models[name] = one
-        elif isinstance(one, str) and (column := stated_order(one)[0]) != "-" and not os.path.exists(column):
+        elif isinstance(one, str) and (column := stated_order(one)[0]) != "-" and not exists(column):
             columns[column] = np.zeros(0)
     is_place = is_qrels(judgements) or isinstance(judgements, Rows)
     place = judgements if isinstance(judgements, RowsAt) else RowsAt(judgements) if is_place else None
@@ -251,7 +252,7 @@ def stated_order(entry: str) -> tuple[str, float | None]:
     (('bm25', None), ('rank', -1.0), ('rank', -1.0), ('points', 1.0))
     """
     name, order = _stated(entry)
-    if os.path.exists(entry) or entry == "-":
+    if exists(entry) or entry == "-":
         return entry, None
     return (entry[1:], -1.0) if order is None and entry.startswith("-") else (name, order)
 
@@ -277,7 +278,7 @@ def read_stated(entry: str, data: Any) -> np.ndarray:
 
 def _loaded(system: Any) -> Any:
     """Return a ranker as a `ModelFile`, which is loaded from a file whose name ends in `.json`."""
-    if isinstance(system, str | os.PathLike) and os.fspath(system).endswith(".json") and os.path.exists(system):
+    if isinstance(system, str | os.PathLike) and os.fspath(system).endswith(".json") and exists(system):
         path = os.fspath(system)
         return ModelFile(path, resolve("truerank.models.model_file:load_model")(path))
     return ModelFile("", system) if _is_model(system) else system

@@ -25,7 +25,7 @@ def dialect(kind: str, text: bytes, name: str = "") -> tuple[str, str]:
     if first[:4].lower() == b"sep=" or (first[:1] == b"#" and not re.search(rb"[,;\t]", first) and b"," in second):
         shown = first.decode("utf-8", "replace").strip()[:60]
         what = f"the first line, {shown!r}, is not a header. Remove the lines above the names of the columns"
-        raise DataFileError(what, name)
+        raise DataFileError(what, name, code="no-header")
     header = re.sub(rb'"[^"]*"', b"", re.match(rb"[\r\n]*([^\r\n]*)", text)[1])  # type: ignore[index]
     marks = ",;\t" if kind == "csv" else "\t;,"
     delimiter = next((mark for mark in marks if mark.encode() in header), marks[0])

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError, WrongTypeError
-from truerank.core.files import atomic_write, atomic_writes, encoding_of
+from truerank.core.files import atomic_write, atomic_writes, encoding_of, opened
 from truerank.core.printing import progress
 from truerank.core.types import PathLike
 
@@ -86,7 +86,7 @@ class Source(AbstractContextManager["Source"]):
         else:
             self.name = os.fspath(source)
             try:
-                self._raw = open(source, "rb")  # noqa: SIM115 - closed in close()
+                self._raw = opened(source)  # closed in close()
             except ValueError as error:  # a NUL, half a surrogate pair
                 raise DataFileError(f"the name is not valid for a file ({error})", repr(self.name)) from error
             self._owned = True

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from support.refusals import refused
 from truerank import read_qrels, read_ratings
 from truerank.cli import main
 from truerank.core.errors import DataFileError
@@ -75,7 +76,7 @@ def test_judgements_of_projects_are_read(tmp_path, name):
 def test_what_is_no_judgement_of_a_document_is_refused(tmp_path, text, found):
     path = tmp_path / "export.csv"
     path.write_text(text)
-    with pytest.raises(DataFileError, match=found):
+    with refused(DataFileError, code="no-judgements", value=found):
         read_qrels(path)
 
 
@@ -111,8 +112,9 @@ def test_commands_ask_for_the_numbers_of_words_and_for_no_columns(tmp_path, caps
 def test_ranks_without_names_are_no_grades(tmp_path):
     path = tmp_path / "run.tsv"
     path.write_text("1\t17\t1\n1\t4\t2\n2\t17\t1\n2\t5\t2\n")
-    with pytest.raises(DataFileError, match="without names of columns"):
+    with refused(DataFileError, code="no-judgements") as caught:
         read_qrels(path)
+    assert "without names of columns" in caught.value.value
 
 
 def test_a_table_with_numbers_or_a_column_y_still_has_features(tmp_path, capsys):
@@ -127,12 +129,13 @@ def test_a_table_with_numbers_or_a_column_y_still_has_features(tmp_path, capsys)
 def test_the_word_of_a_label_is_no_document(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("question_id,label,notes\n1,fully_correct,x\n2,wrong,y\n")
-    with pytest.raises(DataFileError, match="queries without documents"):
+    with refused(DataFileError, code="no-judgements") as caught:
         read_qrels(path)
+    assert "queries without documents" in caught.value.value
 
 
 def test_what_an_object_wraps_is_named(tmp_path):
     path = tmp_path / "labels.json"
     path.write_text('{"_meta": {"of": "x"}, "labels": [{"patient_id": 2, "trial": "N1", "expected_verdict": "NO"}]}')
-    with pytest.raises(DataFileError, match="other JSON .'patient_id', 'trial'"):
+    with refused(DataFileError, code="no-judgements", value="other JSON ('patient_id', 'trial', 'expected_verdict')"):
         read_qrels(path)
