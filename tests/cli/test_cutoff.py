@@ -114,8 +114,8 @@ def test_runs_agree(files, capsys):
     ("words", "code", "message"),
     [
         (["fit", "--scores", "held.scores", "--data", "held.txt"], 2, "Add -o"),
-        (["fit", "-o", "x.json"], 2, "give one of MODEL DATA, --scores FILE --data FILE, and --runs RUN"),
-        (["fit", "--runs", "held-a.run", "-o", "x.json"], 2, "--runs needs --qrels"),
+        (["fit", "-o", "x.json"], 2, "Give MODEL DATA, --scores FILE --data FILE, or --runs RUN"),
+        (["fit", "--runs", "held-a.run", "-o", "x.json"], 2, "Add --qrels"),
         (["fit", "--scores", "held.scores", "--data", "held.txt", "--qrels", "q", "-o", "x.json"], 2, "--qrels"),
         (
             ["apply", "model.json", "--scores", "use.scores", "--data", "use.txt"],

@@ -201,7 +201,7 @@ def careless(tmp_path, monkeypatch):
     [
         ("compare --qrels qrels a.run other.run", 1, "run 'other' has no topic of the qrels"),
         ("import own.json -o m.json", 1, "the file is a model of truerank"),
-        ("text links edges --index index --queries q.jsonl -o runs", 1, "no link is between documents of index"),
+        ("text links edges --index index --queries q.jsonl -o runs", 1, "no link connects documents of index"),
         ("text links edges --index index --queries q.jsonl -o runs --depth 0", 2, "--depth: must be a whole number"),
         ("text links edges --index index --queries q.jsonl -o file", 2, "file is a file"),
         ("text pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out p --depth 0",
@@ -290,7 +290,7 @@ def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):
         ("export m --to solr -o x --missing nan", "--missing belongs to rows that are read"),
         ("deploy m --engine http://127.0.0.1:1 --name n --n-features 3", "--n-features belongs to rows"),
         ("calibrate m d.txt -o -", "-o cannot write to standard output"),
-        ("calibrate m d.txt -o c --monotone", "--monotone has no effect: --method choose makes all monotone"),
+        ("calibrate m d.txt -o c --monotone", "--method choose makes every calibrator monotone"),
         ("calibrate m d.txt -o c --method choose --monotone", "--monotone has no effect: --method choose"),
         ("text index d.jsonl -o -", "-o must be a folder"),
         ("sample - --demo", "DIR must be a folder"),

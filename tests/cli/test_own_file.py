@@ -156,7 +156,7 @@ def test_text_is_divided_line_by_line_and_alike(name, lines, tmp_path, monkeypat
         ("split d.txt --test 1", 2, "--test must be a share"),
         ("split d.txt --test 0.6 --validation 0.5", 2, "must have a sum above 0 and below 1"),
         ("split d.txt --query-column q", 2, "--query-column is for tables"),
-        ("split d.txt", 1, "1 queries cannot be divided into 2 files"),
+        ("split d.txt", 1, "1 query cannot be divided into 2 files"),
         ("split -", 2, "give a file"),
         ("split word.txt", 1, "word.txt, line 1: expected LETOR text"),
     ],

@@ -52,27 +52,27 @@ class Arguments(options.Columns, options.Clustered, options.Training, options.Js
         "train the ranker again on DATA, and calibrate its cross-validated scores (K folds)",
         "K",
         to="model",
-        why="needs MODEL DATA: it uses the ranker",
+        why="requires MODEL DATA, because it uses the ranker",
     )
     query_statistics: bool = option(
         "let the probability depend also on the rank of the score within its query",
         to="model",
-        why="needs MODEL DATA: it uses the ranker",
+        why="requires MODEL DATA, because it uses the ranker",
     )
     seed: int | None = option("seed of the folds (default: 0)", "N")
     output: OutputFile = option("the model to write", "FILE", names="-o --output --model")
     RULES = (
-        only("cluster", "model", "needs MODEL DATA: scores in a file are calibrated here"),
+        only("cluster", "model", "requires MODEL DATA, because scores in a file are calibrated in this process"),
         refuse("scores data", "model", "replaces MODEL DATA. Give either, not both"),
         refuse("features exclude", "scores", "chooses columns for a model, and --scores needs none"),
-        refuse("monotone", f"method={CHOOSE}", f"has no effect: --method {CHOOSE} makes all monotone"),
+        refuse("monotone", f"method={CHOOSE}", f"has no effect: --method {CHOOSE} makes every calibrator monotone"),
     )
 
 
 def run(args: Arguments) -> int:
     """Fit and save a calibrator, and print cross-validated losses to stderr, or with `--json` to stdout."""
     if args.monotone and getattr(calibrator_class(args.method), "always_monotone", False):
-        raise common.UsageError(f"--monotone: {args.method} is monotone by its form; leave --monotone out")
+        raise common.UsageError(f"--monotone has no effect: {args.method} is always monotone. Leave --monotone out")
     common.check_one_stdin([path for path in (args.scores, args.data) if path])
     if args.model is not None:
         if args.judged is None:

@@ -170,7 +170,7 @@ def _compared(args: Arguments, settings: dict[str, Any]) -> int:
     """Compare several rankers over the same folds, each with `--ranker` by the first measure."""
     names = [args.ranker, *args.against]
     if len(set(names)) < len(names):
-        raise common.UsageError(f"each ranker is named once, got {', '.join(names)}")
+        raise common.UsageError(f"a ranker is named twice in {', '.join(names)}. Name each ranker once")
     rankers = {
         name: ranker_options.make_ranker(name, settings if name == args.ranker else {}, prepare=args.prepare)
         for name in names

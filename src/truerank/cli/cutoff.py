@@ -115,10 +115,10 @@ def _lists(args: Arguments, files: list[str]) -> tuple[Any, Any, Any]:
     graded = args.action == "fit"
     ways = (len(files) == 2, None not in (args.scores, args.data), args.runs is not None)
     if sum(ways) != 1 or len(files) not in (0, 2) or (args.scores is None) != (args.data is None):
-        raise common.UsageError("give one of MODEL DATA, --scores FILE --data FILE, and --runs RUN …")
+        raise common.UsageError("no scores are named. Give MODEL DATA, --scores FILE --data FILE, or --runs RUN …")
     if args.runs is not None:
         if graded and args.qrels is None:
-            raise common.UsageError("--runs needs --qrels, the judgements")
+            raise common.UsageError("--runs requires judgements. Add --qrels FILE")
         runs = list(common.read_runs(args, args.runs).values())
         qrels = common.read_qrels(args) if graded else None
         data = truerank.join_runs(runs, qrels, missing="nan").data
@@ -137,5 +137,7 @@ def _lists(args: Arguments, files: list[str]) -> tuple[Any, Any, Any]:
         calibrated = isinstance(model, truerank.CalibratedRanker)
         scores = model.predict_proba(data)[:, 1] if calibrated else model.predict(data)
     if graded and data.y is None:
-        raise common.InvalidInputError("the data have no grades; fit needs judged queries")
+        raise common.InvalidInputError(
+            "the data have no grades, which fit requires. Name their column with --grade-column"
+        )
     return scores, None if data.y is None else data.restore(data.y), data.restore(data.qid)

@@ -121,7 +121,9 @@ def run(args: Arguments) -> int:
     if result["previous"]:
         text += f"\nthe old model is in {result['previous']}, as it can be sent again"
     if result["times"] != 1.0:
-        text += f"\nrounded otherwise to keep the order: its scores are the model's times {result['times']!r}"
+        text += (
+            f"\nthe deployed scores are those of the model times {result['times']!r}, so that rounding keeps the order"
+        )
     if not args.verify:
         return common.tell(args, result, text)
     common.note(text)

@@ -39,7 +39,7 @@ def _describe(args: Arguments, client: Any) -> int:
     groups = [(None, args.data)] if client is not None else _groups(args.data)
     n_files = sum(len(paths) for _, paths in groups)
     if args.scores is not None and n_files != 1:
-        raise common.UsageError("--scores belongs to one DATA file")
+        raise common.UsageError("--scores requires a single DATA file. Name one file")
     if args.categorical and not any(common.table_kind(path) for _, paths in groups for path in paths):
         raise common.UsageError("--categorical names columns of tables, and no DATA is one")
     findings: list[Any] = []

@@ -128,7 +128,7 @@ def message(error: BaseException, wording: OptionWording) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     elif isinstance(error, OSError) and error.errno == errno.EBADF:
-        text = "standard output is closed, and there is something to write; open it, or name a file with -o"
+        text = "standard output is closed, and the command prints to it. Open it, or name a file with -o"
     elif isinstance(error, MemoryError):
         text = f"not enough memory: {error or 'an array did not fit'}"
         if "--sparse" in wording.options:

@@ -110,7 +110,7 @@ def _plan(args: Arguments, files: list[str]) -> int:
     if args.output is None:
         raise common.UsageError("no output file of the plan is named. Add -o judge.csv")
     if args.judges and args.plan is None:
-        raise common.UsageError("--judges helps to plan once people have judged: add --plan with an earlier round")
+        raise common.UsageError("--judges requires human judgements of an earlier round. Add --plan CSV")
     given = common.given(args, "measure", "budget", "uniform", "scale")
     plan = truerank.plan_judgements(
         common.read_runs(args, files), judges=_labels(args, args.judges),

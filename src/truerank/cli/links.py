@@ -86,7 +86,7 @@ def _propagate(args: Arguments, folder: str, asked: str, graph: Any, urls: dict[
     own = graph_of_index(graph, index)
     if not own.n_edges:
         raise common.InvalidInputError(
-            f"{args.edges}: no link is between documents of {folder}; its nodes must be document ids, got "
+            f"{args.edges}: no link connects documents of {folder}. The nodes must be document ids, got "
             f"{(graph.names or [])[:3]}"
         )
     # A document that no link names has no URL: it is the root of a site of its own.

@@ -21,6 +21,7 @@ RUNS = {
     "latent": "latent-300",
 }
 MEASURES = ("AP", "nDCG@10", "RR", "P@5")  # of --demo
+_FOLDS = 5
 _FEW = 25  # queries for `truerank judge`
 TERMS = "cranfield.md"
 """The name differs from README.md, because the folder may be a user's project."""
@@ -116,39 +117,21 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
 
 def _demo(args: Arguments) -> int:
     """Test AdaRank on each fifth of the sample's queries after training on the others; save one trained on all."""
-    import numpy as np
-
-    from truerank.data.splits import query_folds
-    from truerank.measures import parse_measure
-
-    folder = "demo-output" if args.out is None else args.out
+    out = Path("demo-output" if args.out is None else args.out)
+    out.mkdir(parents=True, exist_ok=True)
     data = truerank.load_sample("cranfield-text")
-    names = list(data.feature_names or [])
     # AdaRank adds features up: on one scale within the query no feature outweighs the others by its unit.
     data.X = truerank.MinMaxInQuery().fit_transform(data.X, qid=data.qid)
-    parts = query_folds(data.n_queries, 5, random_state=args.seed)
-    out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    scores = np.zeros(data.n_rows)
-    best_feature = np.zeros(data.n_rows)
-    ap = parse_measure("AP").per_query(data.judgements(), data.X.T)
-    for part in parts:
-        others = np.setdiff1d(np.arange(data.n_queries), part)
-        rows = np.isin(data.query_index, part)
-        test = data.take_queries(part)
-        scores[rows] = truerank.AdaRank(measure="AP").fit(data.take_queries(others)).predict(test)
-        best_feature[rows] = test.X[:, int(ap[:, others].mean(axis=1).argmax())]
-    ranker = truerank.AdaRank(measure="AP").fit(data)
-    systems = {"adarank": scores, "best feature": best_feature, "bm25": data.X[:, names.index(RUNS["bm25"])]}
-    figures, per_query = {}, {}
-    for name, system in systems.items():
-        values = {m: parse_measure(m).per_query(data.judgements(), system) for m in MEASURES}
-        figures[name] = {m: float(v.mean()) for m, v in values.items()}
-        per_query[name] = values["AP"]
-    compared = common.compared(per_query["adarank"], per_query["bm25"])
+    ranker = truerank.AdaRank(measure="AP")
+    systems = truerank.cross_validate({"adarank": ranker}, data, "AP", cv=_FOLDS, random_state=args.seed).scores
+    systems = {**systems, "bm25": data.X[:, list(data.feature_names or []).index(RUNS["bm25"])]}
+    results = truerank.Experiment(data, systems, " ".join(MEASURES)).evaluate()
+    figures = {name: {measure: result[measure] for measure in MEASURES} for name, result in results.items()}
+    compared = common.compared(*(result.per_query["AP"] for result in results.values()))
+    ranker.fit(data)
     summary = {
         "data": "Cranfield sample",
-        "queries": {"test": data.n_queries, "folds": len(parts)},
+        "queries": {"test": data.n_queries, "folds": _FOLDS},
         "convention": "ranklib",
         "measures": figures,
         "comparison": {"measure": "AP", "a": "adarank", "b": "bm25"} | compared,
@@ -157,7 +140,7 @@ def _demo(args: Arguments) -> int:
     }
     rows_of_table = [[name, *values.values()] for name, values in figures.items()]
     text = (
-        f"Cranfield sample: {data.n_queries} queries in {len(parts)} folds, each tested by a ranker of the other four "
+        f"Cranfield sample: {data.n_queries} queries in {_FOLDS} folds, each tested by a ranker of the other four "
         f"(convention ranklib)\n\n{common.table(rows_of_table, ['ranker', *MEASURES])}\n\n"
         f"adarank against bm25 on AP: {compared['wins']} wins, {compared['losses']} losses, {compared['ties']} ties; "
         f"p = {compared['p']['paired t']:.2g} (paired t), {compared['p']['randomisation']:.2g} (randomisation)\n"

@@ -122,7 +122,7 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
         ends, colon, scale = text.partition(":")
         if ".." in ends and not text.startswith("["):
             if colon and scale != "log":
-                raise common.UsageError(f"--space {key}: after the range comes :log or nothing, got {scale!r}")
+                raise common.UsageError(f"--space {key}: only :log can follow a range, got {scale!r}")
             bounds = [ranker_options.json_value(end) for end in ends.split("..", 1)]
             if not all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in bounds):
                 raise common.UsageError(f"--space {key}: expected two numbers low..high, got {ends!r}")

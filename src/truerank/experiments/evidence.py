@@ -65,13 +65,13 @@ class Evidence(Result):
             value = self.evaluations[best][self.first]
             text = f"{best} has the best {self.first}, {value:.4f}"
             others = len(self.systems) - len(self.leaders)
-            if alike:
-                shown = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")
-                text += f"; these queries do not show a difference from {shown}"
-            text += f". This system is better than {counted(others, 'other system')}" if others else ""
+            text += f", and is better than {counted(others, 'other system')}" if others else ""
             doubtful = sum(best in (one["a"], one["b"]) for one in self._all_pairs.unjudged[0].get("unjudged", ()))
             if doubtful:
-                text += f" (unjudged documents can matter in {doubtful} of its {len(self.systems) - 1} comparisons)"
+                text += f" (unjudged documents can reverse {doubtful} of its {len(self.systems) - 1} comparisons)"
+            if alike:
+                shown = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")
+                text += f". These queries do not show a difference between {best} and {shown}"
             return f"{text}."
         return self.compared[self.first].summary if self.first in self.compared else self.results[0].summary
 
