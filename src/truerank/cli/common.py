@@ -93,11 +93,11 @@ def cluster_of(address: str | None) -> Iterator[Any]:
             cluster.close()
 
 
-def holds_judgements(args: options.Reading, path: str) -> bool:
-    """Return whether a file holds judgements without features, with the columns that options name."""
+def holds_judgements(args: options.Reading, path: str, *, features: bool = False) -> bool:
+    """Return whether a file holds judgements, with the columns that options name, and no features or any."""
     if path == "-" or any((args.features, args.exclude, args.categorical, args.position)):
         return False
-    found: bool = resolve("truerank.io.judgements.registry:holds_judgements")(path, **_named(args))
+    found: bool = resolve("truerank.io.judgements.registry:holds_judgements")(path, features, **_named(args))
     return found
 
 

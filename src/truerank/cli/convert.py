@@ -88,7 +88,7 @@ def _judgements(args: Arguments) -> int | None:
     only = args.join or args.aggregate or args.fold_queries or args.to not in (None, *ROWS)
     if not only and (args.groups or args.to not in (None, "table", "qrels")):
         return None
-    if not only and not common.holds_judgements(args, args.input):
+    if not only and not common.holds_judgements(args, args.input, features=args.to == "qrels"):
         return None
     ratings = common.read_ratings(args, args.input, fold=args.fold_queries)
     if args.join:

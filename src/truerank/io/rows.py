@@ -145,6 +145,8 @@ class RowsAt:
                 grades=self.grades or scale,
             )  # fmt: skip
         except TruerankError as error:
+            if self.of_caller and error.code == "columns" and self.kind == "table":
+                error.add(*resolve("truerank.io.judgements.registry:ready_commands")(self.place))
             if not self.of_caller:
                 _name_read_table(error, "the file" if self.kind == "table" else "frame")
             raise

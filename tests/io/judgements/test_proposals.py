@@ -134,6 +134,26 @@ FILES = {
             {"patient": 3, "trial": "N1", "verdict": "yes", "at": "2026-01-03"}]}),
         {"2": {"N1": 0, "N2": 1}, "3": {"N1": 1}},
     ),
+    "a map in an object": ('{"version": 1, "fragen": {"q-1": ["a1", "a2"], "q-2": ["b1"]}}', {
+        "q-1": {"a1": 1, "a2": 1}, "q-2": {"b1": 1}}),
+    "lists of other names": (
+        '{"id": "q1", "pregunta": "¿a qué hora?", "secciones": ["F#1"], "notas": null}\n'
+        '{"id": "q2", "pregunta": "¿dónde está?", "secciones": ["F#1", "G#2"], "notas": null}\n',
+        {"¿a qué hora?": {"F#1": 1}, "¿dónde está?": {"F#1": 1, "G#2": 1}},
+    ),
+    "grades in lists": ('film,other,fit\nv14,v61,["0"]\nv14,v26,["1"]\nv15,v61,["0"]\nv15,v62,["0"]\nv8,v7,["1"]\n', {
+        "v14": {"v61": 0, "v26": 1}, "v15": {"v61": 0, "v62": 0}, "v8": {"v7": 1}}),
+    "texts of chunks": (
+        'query,retrieved_chunk,relevance_score,is_relevant,ground_truth\nWho is Ada?,"Ada, a woman",0.95,1,1\n'
+        "Who is Ada?,Bananas are fruit,0.12,0,0\nWhat is AI?,A field,0.91,1,1\nWhat is AI?,A sloth,0.4,0,1\n",
+        {"Who is Ada?": {"Ada, a woman": 1, "Bananas are fruit": 0}, "What is AI?": {"A field": 1, "A sloth": 0}},
+    ),
+    "several questions of a judge": (
+        "uuid,annotator,input_query,chunk_id,chunk_rank,topically_relevant,misleading\n"
+        "r1,an,how long,d1-3,1,True,False\n"
+        "r2,an,how long,d4-1,2,False,False\nr3,bo,who pays,d2-1,1,True,False\nr4,bo,who pays,d2-7,2,False,True\n",
+        {"how long": {"d1-3": 1, "d4-1": 0}, "who pays": {"d2-1": 1, "d2-7": 0}},
+    ),
     "maps of words": ('{"a": {"d1": "good", "d2": "bad"}, "b": {"d2": "good"}}', {
         "a": {"d1": 1, "d2": 0}, "b": {"d2": 1}}),
 }  # fmt: skip
@@ -141,13 +161,20 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_ready_command_reads_files_without_usual_names(tmp_path, capsys, name):
-    path, target = tmp_path / "f.txt", tmp_path / "o.csv"
+    path, target = tmp_path / "f.csv", tmp_path / "o.csv"
     path.write_text(FILES[name][0])
     assert main(["describe", str(path)]) == 1
-    words = shlex.split(re.search(r"Type: truerank (.*)", capsys.readouterr().err)[1])
+    words = shlex.split(re.search(r"[Tt]ype: truerank (.*)", capsys.readouterr().err)[1])
     words[2] = str(target)
     assert main(words) == 0
     assert read_qrels(target).to_dict() == FILES[name][1]
+
+
+def test_qrels_are_written_from_a_table_that_has_features_too(tmp_path):
+    path, target = tmp_path / "f.csv", tmp_path / "qrels.txt"
+    path.write_text("query_id,doc_id,rank,current_relevance,dcg\nc,c-1,1,4,4.0\nd,d-1,1,2,2.0\nd,d-2,2,1,0.6\n")
+    assert main(["convert", str(path), str(target), "--to", "qrels"]) == 0
+    assert read_qrels(target).to_dict() == {"c": {"c-1": 4}, "d": {"d-1": 2, "d-2": 1}}
 
 
 def test_columns_of_several_judges_are_named_together(tmp_path):
@@ -162,6 +189,8 @@ def test_columns_of_several_judges_are_named_together(tmp_path):
     [
         "user,task_id,query_id,row_id,relevance\n9,11,1,0,3\n9,11,1,1,2\n9,11,0,0,2\n9,10,0,0,3\n9,10,0,1,1\n8,11,0,0,1\n",
         "id,source_url,company,is_relevant,notes\n1,https://x.org/1,A,yes,\n2,https://x.org/2,B,no,too far\n",
+        "trial,query,response,annotator_1,annotator_2,adjudicated\nt1,a b,c d,1,1,1\nt2,e f,g h,0,1,0\n",
+        '[{"relevant_chunk_ids": ["a"]}, {"relevant_chunk_ids": ["b"]}]',
         "question_id,label,notes\n1,fully_correct,x\n2,wrong,y\n",
         "1\t17\t1\n1\t4\t2\n2\t17\t1\n2\t5\t2\n",
     ],

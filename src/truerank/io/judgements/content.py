@@ -21,6 +21,7 @@ from truerank.io.streams import Source
 
 _KINDS = ("grade", "score")
 _GRADES = re.compile(r"(relevance|rating|grade|label|judge?ment|variance)$")
+_TRUTH = {"", "0", "1", "0.0", "1.0", "true", "false", "yes", "no"}
 _BULK = {"index", "create", "update", "delete"}
 
 
@@ -203,6 +204,7 @@ def _with_lists(content: Content) -> Content:
     lists = [k for k, name in enumerate(content.header) if any(lists_documents(plain(name), own) for own in _KINDS)]
     grades = {k for k in lists if _GRADES.search(plain(content.header[k]))}
     grades = {k for k in grades if not any(re.search(r"[][{|;,]", row[k]) for _, row in content.rows if row[k:])}
+    grades |= {k for k in lists if {row[k].strip().lower() for _, row in content.rows if row[k:]} <= _TRUTH}
     lists = [k for k in lists if k not in grades]
     if not lists:
         return content

@@ -60,16 +60,14 @@ def _records(value: Any, around: dict[str, Any], key: str) -> Iterator[dict[str,
         return
     if not isinstance(value, dict):
         return
-    inside = list(value.values())
-    kind = next((kind for kind in (dict, list) if all(isinstance(one, kind) for one in inside)), None)
-    if len(inside) > 1 and kind is not None and not (kind is list and all(map(_has_objects, inside))):
-        level = str(1 + sum(name.isdecimal() for name in around))
+    if _is_map(value):
+        level = 1 + sum(name.isdecimal() for name in around)
         for name, one in value.items():
-            own = around | {level: name}
-            if kind is list or (all(not isinstance(cell, dict | list) for cell in one.values()) and _are_ids(inside)):
-                pairs = one.items() if kind is dict else ((cell, None) for cell in one)
-                for document, grade in pairs:
-                    yield own | {str(int(level) + 1): document, str(int(level) + 2): grade}
+            own = around | {str(level): name}
+            if isinstance(one, list) and not _has_objects(one):
+                yield from (own | {str(level + 1): document} for document in one)
+            elif isinstance(one, dict) and not _nests(one) and not _same_keys(value):
+                yield from (own | {str(level + 1): document, str(level + 2): grade} for document, grade in one.items())
             else:
                 yield from _records(one, own, key)
         return
@@ -78,10 +76,10 @@ def _records(value: Any, around: dict[str, Any], key: str) -> Iterator[dict[str,
     def add(record: dict[str, Any], prefix: str) -> None:
         for name, one in record.items():
             place = f"{prefix}{name}"
-            if isinstance(one, dict) and len(flat) < _MOST:
-                add(one, f"{place}.")
-            elif _has_objects(one):
+            if _has_objects(one) or (isinstance(one, dict) and _is_map(one)):
                 nested[place] = one
+            elif isinstance(one, dict) and len(flat) < _MOST:
+                add(one, f"{place}.")
             else:
                 flat[place] = one[0] if isinstance(one, list) and len(one) == 1 else one
 
@@ -96,9 +94,20 @@ def _has_objects(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
-def _are_ids(objects: list[dict[str, Any]]) -> bool:
-    """Return whether the keys of objects differ, so that they are ids and no names."""
-    return any(one.keys() != objects[0].keys() for one in objects)
+def _is_map(value: dict[str, Any]) -> bool:
+    """Return whether the keys of an object are ids: all of its values are objects, or lists of ids."""
+    inside = list(value.values())
+    kind = next((kind for kind in (dict, list) if all(isinstance(one, kind) for one in inside)), None)
+    return len(inside) > 1 and kind is not None and not (kind is list and all(map(_has_objects, inside)))
+
+
+def _nests(value: dict[str, Any]) -> bool:
+    return any(isinstance(one, dict | list) for one in value.values())
+
+
+def _same_keys(value: dict[str, Any]) -> bool:
+    keys = [one.keys() for one in value.values() if isinstance(one, dict)]
+    return all(one == keys[0] for one in keys)
 
 
 def named(content: Content, names: Mapping[str, str], *, ungraded: bool = False) -> Content:

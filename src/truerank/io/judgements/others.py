@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from truerank.io.judgements.content import Content
-from truerank.io.judgements.roles import few, plain, roles_of
+from truerank.io.judgements.roles import few, lists_documents, plain, roles_of
 
 _CLICKS = "Read it with `truerank clicks`; clicks are not judgements"
 _RUN = "Name it as a run; judgements have a grade for each document"
@@ -57,6 +57,9 @@ def looks_like(content: Content) -> tuple[str, str]:
         first = inside[0] if len(inside) == 1 else first
     if content.kind == "json" and roles_of(first).keys() & {"query", "text"}:
         return f"queries without documents ({few(first)})", 'Expected a list such as "relevant": ["d1", "d2"]'
+    lists = [name for name, own in first.items() if isinstance(own, list) and lists_documents(plain(name))]
+    if content.kind == "json" and lists:
+        return f"documents without queries ({few(first)})", "Each list needs a key such as 'query' beside it"
     if content.kind == "json":
         return f"other JSON ({few(first) or 'no object'})", ""
     if content.kind == "text":
@@ -78,4 +81,4 @@ def _table(content: Content) -> tuple[str, str]:
         return f"documents without queries {about}", "Judgements have a column such as 'query'"
     if {"query", "text"} & set(roles):
         return f"queries without documents {about}", "Judgements have a column such as 'doc_id'"
-    return f"a table with the columns {shown}", "Write a first line with their names, such as query,doc_id,grade"
+    return f"a table with the columns {shown}", "Judgements have columns of a query, a document and a grade"

@@ -15,7 +15,7 @@ from truerank.data.grouping import id_text, is_missing
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.flat import ALL, as_table, named
 from truerank.io.judgements.ratings import Ratings, graded, is_unrated, read_grade, read_scale
-from truerank.io.judgements.roles import is_usual, plain, role_like
+from truerank.io.judgements.roles import GRADE, ROLES, is_usual, plain, role_like
 from truerank.io.judgements.tables import is_about, table_rows
 
 _SAMPLE = 1000
@@ -26,9 +26,12 @@ _NEVER = re.compile(r"\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*|\d\d?:\d
 """Dates, times and addresses of people are neither queries nor documents."""
 _ABOUT = re.compile(
     "(note|comment|reason|rationale|explanation|date|time|timestamp|split|locale|language|category|version)s?$"
+    "|^(system|model|engine|method|variant|llm)(name|id)?$"
 )
 """Names of columns that describe a row."""
-_NUMBERED = re.compile(r"\d\W+[^\W\d].{0,60}|[^\W\d][^/]{0,60}\W\d\)?")
+_ROW = re.compile("id|index|row|rowid|uuid|recordid|recorduuid|exampleid|caseid|pairid|hitid")
+"""Names of the numbers of rows."""
+_NUMBERED = re.compile(r"\d\s*[-–:=.(]\s*[^\W\d].{0,60}|[^\W\d][^/]{1,60}[\s(]\d\)?")
 """Grades such as "2 - relevant" and "relevant (2)"."""
 _SIDES = {"a", "b", "left", "right", "first", "second", "tie", "both", "neither", "equal"}
 
@@ -65,28 +68,34 @@ class _Column:
     def as_role(self, role: str) -> float:
         """Return the evidence for a query or a document from the name and the cells alone."""
         found = 0.0 if self.role is None else 1.5 if self.role == role else -1.5
-        found -= 2.5 * self.about + (0.5 if self.is_number else 1.5) * (self.as_grade > 1 and self.role != role)
+        found += 0.5 * (plain(self.name) in ROLES[role])
+        found -= (0.5 if self.is_number else 1.5) * (self.as_grade > 1 and self.role != role)
         is_url = sum(cell.startswith(("http:", "https:")) for cell in self.filled) * 2 > len(self.filled)
         if role == "query":
             found -= 1.5 * (self.kinds == 2 and len(self.filled) > 6)
             return found + 0.5 * self.has_blanks - (self.length > 200) - 1.5 * is_url - 2 * self.lists
         is_counted = self.is_number and all(b - a == 1 for a, b in pairwise(self.numbers)) and len(self.numbers) > 2
-        found -= 0.5 * (self.has_blanks and self.length > 60) + 0.5 * (self.kinds == len(self.filled))
-        return found + 0.5 * is_url - 1.5 * is_counted + self.lists
+        is_row = is_counted or bool(_ROW.fullmatch(plain(self.name)))
+        is_unique = self.kinds == len(self.filled)
+        found -= 0.5 * (self.has_blanks and self.length > 60) + 0.5 * is_unique + 1.5 * (is_row and is_unique)
+        return found + 0.5 * is_url + 2.5 * self.lists
 
     @cached_property
     def as_grade(self) -> float:
         """The evidence for grades; 0 if the cells cannot be grades."""
         kinds = {cell for cell in self.filled if not is_unrated(cell)}
-        if not 0 < len(kinds) <= 11 or self.lists or self.role in ("query", "document", "rank"):
+        fits = (self.role == "grade" or len(kinds) > 1) and 0 < len(kinds) <= 11 and not self.lists
+        if not fits or self.role in ("query", "document", "rank"):
             return 0.0
         found = {"grade": 1.5, "score": -1.0, "judge": -0.5}.get(self.role or "", 0.0)
+        found += 0.5 * (plain(self.name) in GRADE and self.role == "grade")
         found -= self.about or is_about(self.name)
         if self.is_number:
             whole, low, high = all(one.is_integer() for one in self.numbers), min(self.numbers), max(self.numbers)
             if low < -2 or high > 100 or (high > 10 and (len(kinds) > 6 or not whole)):
                 return 0.0
-            return max(0.1, found + 1.5 + 0.5 * (whole and high <= 10) - (len(kinds) == 1))
+            found -= (len(kinds) == 1) + (not whole and 2 * len(kinds) > len(self.filled))
+            return max(0.1, found + 1.5 + 0.5 * (whole and high <= 10))
         usual = sum(is_usual(cell) or bool(_NUMBERED.fullmatch(cell.strip())) for cell in kinds)
         known = len(kinds) <= 8 and (2 * usual > len(kinds) or self.role == "grade")
         return max(0.1, found + 2.5 * usual / len(kinds)) if known else 0.0
@@ -112,7 +121,7 @@ def _pairs(query: _Column, document: _Column, columns: list[_Column]) -> tuple[f
     pairs = [(query.cells[k], document.cells[k]) for k in places]
     n, kinds = len(pairs), len({*pairs})
     queries, documents = (len({pair[side] for pair in pairs}) for side in (0, 1))
-    once = queries == n and (query.has_blanks or query.role == "query" or document.lists)
+    once = queries == n and (document.lists or document.role == "document" or documents < n)
     if documents < (2 if n < 10 else 4) or (kinds == queries and not once):  # a property of the query
         return None
     judge = None
@@ -126,7 +135,7 @@ def _pairs(query: _Column, document: _Column, columns: list[_Column]) -> tuple[f
         if judge is None and kinds < 0.9 * n and len(columns) > 3:
             return None
     grouped, others = (1 + sum(a[side] != b[side] for a, b in pairwise(pairs)) for side in (0, 1))
-    found = min(1.0, documents / queries - 1) - 2 * (1 - n / len(query.cells)) - 2 * once
+    found = min(1.0, documents / queries - 1) - 2 * (1 - n / len(query.cells)) - 2 * (once and not document.lists)
     found += (grouped == queries < n) - (others == documents < n and grouped != queries)
     found += 0.5 * (columns.index(query) < columns.index(document)) - (2 * documents <= queries)
     found -= 1.5 * (queries == 1 and query.role != "query") + 2 * _are_ranks(pairs)
@@ -169,7 +178,8 @@ def _found(columns: list[_Column], given: Mapping[str, str]) -> list[_Found]:
     for query, document in permutations([one for one in columns if one.is_id], 2):
         if given.get("query", query.name) != query.name or given.get("document", document.name) != document.name:
             continue
-        if {query.role, document.role} & {"judge", "rank", "score", "grade"}:
+        other = {query.role, document.role} & {"judge", "rank", "score", "grade"}
+        if other or ((query.about or document.about) and not given):
             continue
         pair = _pairs(query, document, columns)
         if pair is None:
@@ -177,9 +187,11 @@ def _found(columns: list[_Column], given: Mapping[str, str]) -> list[_Found]:
         evidence, judge = pair
         evidence += query.as_role("query") + document.as_role("document")
         own = [(_graded(query, document, one), one) for one in grades if one not in (query, document, judge)]
+        own = [] if document.lists else own
         found += [_Found(evidence + more, query, document, [one], judge) for more, one in own if more > -1]
-        rest = [one for one in columns if one not in (query, document) and not one.about]
-        if not own and all(one.kinds > 11 if one.role is None else one.role != "document" for one in rest):
+        known = {"query", "judge", "rank"} | {document.role}
+        rest = [one for one in columns if one not in (query, document) and not one.about and one.kinds > 1]
+        if document.lists or (not own and all(one.role in known if one.role else one.kinds > 11 for one in rest)):
             found.append(_Found(evidence + 0.5, query, document, []))
     return sorted(found, key=lambda one: -one.evidence)
 
@@ -198,6 +210,8 @@ def _agree(a: _Column, b: _Column) -> bool:
     first, second = Counter(one for one, _ in rows), Counter(own for _, own in rows)
     chance = sum(count * second[cell] for cell, count in first.items()) / max(1, len(rows)) ** 2
     shared = len(first.keys() & second.keys()) / len(first.keys() | second.keys() or "-")
+    if a.role != b.role:
+        return False
     alike = re.sub(r"\d+", "", a.name) == re.sub(r"\d+", "", b.name) != "" and shared > 0.6
     return alike or sum(one == own for one, own in rows) > len(rows) * (chance + 0.1)
 

@@ -29,6 +29,8 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 _UNRATED = {"", "nan", "null", "na", "n/a", "?", "-", "unrated", "unrateable", "not rated", "unjudged", "not judged",
             "skip", "skipped", "can't judge", "cannot judge", "don't know"}  # fmt: skip
 _WORST_GAIN = 15  # a higher grade is a gain, and no level
+_ALONE = re.compile(r"\[[\"']?([^\"',\[\]]*)[\"']?\]")
+"""A list of one grade, as `["2"]`."""
 _PAIR = re.compile(r"\s*(.+?)\s*=\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?|-)(?:[\s,;]+|$)")
 
 
@@ -253,6 +255,7 @@ class _Scale:
             number = float(given) if abs(given) < 1e300 else math.inf
         else:
             word = str(given).strip()
+            word = _ALONE.sub(r"\1", word)
             folded = word.casefold()
             if folded in self.known:
                 return self.known[folded]

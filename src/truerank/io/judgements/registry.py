@@ -36,6 +36,8 @@ FORMATS: Table[Format] = Table(
 Scale = str | Mapping[str, float | None]
 _LOOSE = ("a run (", "other", "a table", "documents", "queries", "ids", "triples", "candidates", "judgements")
 """Names of what a file may look like, which evidence in its cells outweighs."""
+_FEW = 6
+"""A table with more columns of numbers has features."""
 
 
 def read_ratings(
@@ -156,11 +158,12 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
         yield from (one for own in value.values() if isinstance(own, list) for one in own if isinstance(one, dict))
 
 
-def holds_judgements(path: PathLike, **columns: str | None) -> bool:
+def holds_judgements(path: PathLike, features: bool = False, **columns: str | None) -> bool:
     """Return whether a file, by its first bytes or its columns, holds judgements but no features.
 
-    `columns` are names by role. Tables of `qid` and `y`, tables with a number column without a role, and LETOR text may
-    have features. A file whose cells look like judgements holds them, too, and is then rejected with a proposal.
+    With `features`, it may have features, too; `columns` are names by role. Tables of `qid` and `y`, tables with a
+    number column without a role, and LETOR text may have features. A file whose cells look like judgements holds them,
+    too, and is then rejected with a proposal.
     """
     if not os.path.isfile(path):  # a pipe can be read once
         return False
@@ -183,16 +186,34 @@ def holds_judgements(path: PathLike, **columns: str | None) -> bool:
     missing, roles = lacking(content), roles_in(content)
     own = proposal(content) if missing is not None else None
     table, trains = as_table(content), roles.get("grade") == GRADE
+    if own is not None and table is not content:  # without names of columns
+        return True
     taken = {*roles.values(), *(part for name in (own.roles.values() if own else ()) for part in name.split(","))}
     others = [
         name for k, name in enumerate(table.header)
         if name not in taken and not is_about(name) and (trains or not _is_text(table, k))
-        and not (missing and role_like(name) in ("judge", "score", "rank"))
+        and not (missing and role_like(name) in ("judge", "score", "rank", "grade"))
     ]  # fmt: skip
+    if features and (missing is None or own is not None):
+        return "grade" in roles or own is not None
     if missing is None:
         return not others if "grade" in roles else has(content.header, "query", "docid")
-    known = own is not None or len(roles.keys() & {"query", "document", "grade"}) > 1
-    return not others and not trains and (known or is_pairwise(content))
+    if own is None and missing == "document" and roles.keys() & {"query", "text"} and "grade" in roles:  # categories
+        others += [name for k, name in enumerate(table.header) if name not in taken and not is_about(name)
+                   and role_like(name) != "judge" and _is_text(table, k)]  # fmt: skip
+    return not others and not trains and len(table.header) > 1
+
+
+def ready_commands(path: PathLike) -> list[Remedy | str]:
+    """Return the command that reads the judgements in a table that may have features, too; [] without judgements."""
+    with Source(path) as source:
+        content = read_content(source)
+    own = proposal(content) if content.kind == "table" else None
+    if own is None or "grade" not in own.roles:
+        return []
+    taken = {part for name in own.roles.values() for part in name.split(",")}
+    numbers = [k for k, name in enumerate(content.header) if name not in taken and not _is_text(content, k)]
+    return own.remedies if len(numbers) <= _FEW else []
 
 
 def _is_text(content: Content, column: int) -> bool:

@@ -29,10 +29,11 @@ SCORE = ("score", "scores", "similarity", "sim", "modelscore", "retrievalscore")
 RANK = ("rank", "position", "pos", "ranking")
 LEVELS = (
     {"irrelevant", "notrelevant", "nonrelevant", "bad", "poor", "terrible", "no", "offtopic", "useless", "none",
-     "wrong", "fail", "detrimental"},
+     "wrong", "fail", "detrimental", "low", "weak", "mismatch", "nomatch", "negative", "reject", "n"},
     {"fair", "partial", "partiallyrelevant", "somewhatrelevant", "marginallyrelevant", "marginal", "slightlyrelevant",
-     "related", "complement", "ok", "acceptable", "yes", "pass", "correct"},
-    {"good", "relevant", "substitute", "useful", "fairlyrelevant", "mostlyrelevant"},
+     "related", "complement", "ok", "acceptable", "yes", "pass", "correct", "medium", "moderate", "partialmatch", "y"},
+    {"good", "relevant", "substitute", "useful", "fairlyrelevant", "mostlyrelevant", "high", "strong", "match",
+     "positive", "accept"},
     {"excellent", "verygood", "highlyrelevant", "veryrelevant", "veryuseful", "exact"},
     {"perfect", "perfectlyrelevant", "vital", "ideal", "essential"},
 )  # fmt: skip
@@ -233,7 +234,10 @@ def role_like(name: str) -> str | None:
     short = plain(name.rpartition(".")[2])
     names = {"score": SCORE, "rank": RANK, "judge": JUDGE, **ROLES}
     found = next((role for role, own in names.items() if short in own), None)
-    if found is None and not re.search("(type|category|lang|language|date|time|count|length|notes?)$", short):
+    if found is None and _ONE.fullmatch(short):
+        return "document"
+    if found is None and not re.search("(type|category|lang|language|date|time|count|length|notes?)$|^id$", short):
         patterns = {"judge": "^(judge|rater|annotator|assessor|reviewer|worker)|by$", **_LIKE}
+        patterns["grade"] += "|^(final|consensus|adjudicated)"
         found = next((role for role, own in patterns.items() if re.search(own, short)), None)
     return "query" if found == "text" else found

@@ -38,6 +38,10 @@ _ENDS = re.compile(
 def roles_in(content: Content, what: str = "grade") -> dict[str, str]:
     """Return the columns of a table by role; scores of a system are not grades."""
     roles, header = roles_of(content.header, what, like=True), content.header
+    for role in {"query", "text"} & roles.keys():
+        column = [row[k] for _, row in content.rows if (k := header.index(roles[role])) < len(row)]
+        if 2 * sum(cell is None or cell == "" for cell in column) > len(column):
+            del roles[role]
     if plain(roles.get("grade", "")) in ("score", "value"):
         numbers = [read_grade(row[header.index(roles["grade"])]) for _, row in content.rows if len(row) == len(header)]
         ranked = "rank" in roles_of(header, "score")
