@@ -9,7 +9,10 @@ from reference.shapley import shapley_by_enumeration, tree_value
 from support.refusals import refused
 from truerank import ObliviousBoosting
 from truerank.inspection.shapley import _answers_of, tree_shapley
+from truerank.trees.ensemble import Ensemble
+from truerank.trees.kept_parts import kept
 from truerank.trees.leaves.polynomial import monomial_table
+from truerank.trees.training_columns import Scaling
 
 
 def made_data(n=400, p=8, missing=0.05, seed=0):
@@ -29,7 +32,7 @@ def fitted(leaves, **settings):
 @pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
 def test_equal_the_definition(leaves):
     model, X = fitted(leaves)
-    trees, rows, reference = model._ensemble(), X[:6], X[:150]
+    trees, rows, reference = kept(model, Ensemble), X[:6], X[:150]
     answers = _answers_of(model, trees)
     expected = np.zeros(rows.shape)
     for t in range(trees.n_trees):
@@ -38,7 +41,7 @@ def test_equal_the_definition(leaves):
         for i, row in enumerate(rows):
             z = None
             if leaves == "polynomial":
-                z = model._scaling().take(row[None], np.arange(8))[:, 0]
+                z = kept(model, Scaling).take(row[None], np.arange(8))[:, 0]
 
             def leaf_value(leaf, known, t=t, z=z, features=features):
                 if z is None:
@@ -90,7 +93,7 @@ def test_equal_shap_on_the_same_plain_trees():
     shap = pytest.importorskip("shap")
     X, y, qid = made_data(missing=0.0)
     model = ObliviousBoosting(n_estimators=6, depth=4, leaves="constant", random_state=1).fit(X, y, qid=qid)
-    trees, answers = model._ensemble(), _answers_of(model, model._ensemble())
+    trees, answers = kept(model, Ensemble), _answers_of(model, kept(model, Ensemble))
     found = tree_shapley(model, X[:30], X)
     expected = np.zeros((30, 8))
     for t in range(trees.n_trees):

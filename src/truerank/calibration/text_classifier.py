@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.calibration.classifier import CalibratedClassifier
 from truerank.calibration.decisions import decide
 from truerank.core.checks import check_choice, check_positive_int, column_labels, is_sparse
-from truerank.core.errors import InvalidInputError, ModelFileError, warn
+from truerank.core.errors import InvalidInputError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
+from truerank.core.schema import check_fields
 from truerank.core.types import Matrix, MatrixLike
 from truerank.data.grouping import is_missing
 from truerank.features.columns import UnitDeviation
@@ -228,10 +229,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     def check_model(self) -> None:
         """Check a loaded model: labels and classifier must fit together."""
-        n = len(self.classifier_.classes_)
-        binary = self.multi_label_ and len(self.classes_) == 1
-        if n != (2 if binary else len(self.classes_)):
-            raise ModelFileError(f"TextClassifier: {len(self.classes_)} labels for a classifier of {n}")
+        n = 2 if self.multi_label_ and len(self.classes_) == 1 else len(self.classes_)
+        check_fields(self, {"classifier_.classes_": f"array[{n}] unbounded | list[{n}] of any"})
 
 
 def _as_rows(X: Any) -> tuple[Any, bool]:

@@ -376,6 +376,11 @@ def validation_rows(data: RowSource, eval_set: Any) -> RowSource:
 # Statistics of a part.
 
 
+def ask(part: Part, name: str, method: str, *arguments: Any) -> Any:
+    """Return the result of a method of an object that a fit keeps in the memory of a part."""
+    return getattr(part.memory[name], method)(*arguments)
+
+
 def _forget(part: Part) -> None:
     part.memory.clear()
 

@@ -22,6 +22,7 @@ from truerank.core.types import Scorer
 from truerank.data.columns import default_names
 from truerank.trees.binary import BinaryTrees, binary_of_oblivious
 from truerank.trees.ensemble import Ensemble
+from truerank.trees.kept_parts import kept
 from truerank.trees.leaves.places import FlatPlaces
 from truerank.trees.linear_start import LinearStart
 from truerank.trees.training_columns import Scaling
@@ -414,11 +415,11 @@ def _form_of_ranker(model: Any) -> ModelForm:
         )
     if not hasattr(model, "tree_features_"):
         raise without_formula
-    ensemble, start, leaves = model._ensemble(), model._start(), model.kind_of_leaves
+    ensemble, start, leaves = kept(model, Ensemble), model._start(), model.kind_of_leaves
     if leaves.needs_places:
-        body: Any = Fuzzy(ensemble, model._flat_places(), model.p_swap_, leaves.ties)
+        body: Any = Fuzzy(ensemble, kept(model, FlatPlaces), model.p_swap_, leaves.ties)
     elif leaves.needs_scaling:
-        body = Polynomial(ensemble, model._scaling(), leaves.degree)
+        body = Polynomial(ensemble, kept(model, Scaling), leaves.degree)
     else:
         body = Oblivious(ensemble)
     return ModelForm(names, body, start=float(start.constant), linear_start=start.linear)

@@ -245,7 +245,7 @@ def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:
     if hasattr(ranker, "step_functions"):
         steps: np.ndarray = ranker.step_functions().contributions(_dense(X, slice(None)))
         return steps
-    if hasattr(ranker, "_ensemble") and isinstance(X, np.ndarray):
+    if hasattr(ranker, "tree_features_") and isinstance(X, np.ndarray):
         return tree_shapley(ranker, X, reference).values
     return None
 

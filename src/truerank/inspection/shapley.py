@@ -32,8 +32,11 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import run_blocks
-from truerank.trees.leaves.places import Norms, make_shares
+from truerank.trees.ensemble import Ensemble
+from truerank.trees.kept_parts import kept
+from truerank.trees.leaves.places import FlatPlaces, Norms, make_shares
 from truerank.trees.leaves.polynomial import monomial_table
+from truerank.trees.training_columns import Scaling
 
 _MOST_REFERENCE = 4_096  # reference rows of fuzzy leaves, each of which costs 2^d
 _ROWS = 4_096
@@ -58,7 +61,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
     ----------
     S. M. Lundberg et al., Nature Machine Intelligence 2, 2020 (the game); G. Owen, Management Science 18, 1972.
     """
-    trees = ranker._ensemble()
+    trees = kept(ranker, Ensemble)
     same = X is reference
     X, reference = (part.toarray() if hasattr(part, "toarray") else part for part in (X, reference))
     X = np.ascontiguousarray(ranker.encoded(X), dtype=np.float64)
@@ -79,7 +82,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
         every = np.arange(X.shape[1])
         values += start.linear.scaling.standardise(columns.copy(), every) * start.linear.weights[:, None]
     answers = _answers_of(ranker, trees)
-    scaling = ranker._scaling() if ranker.kind_of_leaves.needs_scaling else None
+    scaling = kept(ranker, Scaling) if ranker.kind_of_leaves.needs_scaling else None
     for tree in range(trees.n_trees):
         features, slots = np.unique(trees.features[tree], return_inverse=True)
         u = len(features)
@@ -124,7 +127,7 @@ def _answers_of(ranker: Any, trees: Any) -> Callable[[int, np.ndarray], np.ndarr
     """Return a function of (tree, columns (p, n)) that returns P(right) at each level (d, n); bool if plain."""
     tables = shares = None
     if ranker.kind_of_leaves.needs_places:
-        flat = ranker._flat_places()
+        flat = kept(ranker, FlatPlaces)
         tables = dict(zip(flat.features.tolist(), flat.tables()))
         norms = Norms(ranker.p_swap_)
         shares = {k: make_shares(table, norms, ranker.kind_of_leaves.ties) for k, table in tables.items()}

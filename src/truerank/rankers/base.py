@@ -187,20 +187,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             sets, call.measures = watched_elsewhere(sets, call.measures), []
         else:
             refuse_unknown(self, other, call.refused)
-        if sets and not self.uses_eval_set:
-            raise InvalidInputError(
-                f"eval_set has no effect: {type(self).__name__} has neither early stopping nor a setting that "
-                "validation queries choose",
-                argument="eval_set",
-                remedies=["leave eval_set out, and choose settings with GridSearchCV or `truerank cross-validate`"],
-                code="unused",
-            )
-        if sets and (len(sets) > 1 or call.cutoffs or call.measures) and not hasattr(self, "staged_predict"):
-            raise InvalidInputError(
-                f"{type(self).__name__} evaluates one validation set by one measure, got {len(sets)} sets. Pass the "
-                "set that chooses, and evaluate the others after the fit",
-                argument="eval_set",
-            )
+        if sets:
+            self._check_sets(len(sets), len(sets) > 1 or call.cutoffs or call.measures)
         told: Any
         data: Any  # rows here, or a RowSource
         with fitting(type(self).__name__, call.callbacks) as told, whole_fit(self) as fresh:
@@ -232,6 +220,23 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             for name in call.settings:
                 setattr(fresh, name, getattr(self, name))
         return self
+
+    def _check_sets(self, n_sets: int, several: object) -> None:
+        """Raise an error if the ranker has no use for validation queries, or for several sets or measures."""
+        if not self.uses_eval_set:
+            raise InvalidInputError(
+                f"eval_set has no effect: {type(self).__name__} has neither early stopping nor a setting that "
+                "validation queries choose",
+                argument="eval_set",
+                remedies=["leave eval_set out, and choose settings with GridSearchCV or `truerank cross-validate`"],
+                code="unused",
+            )
+        if several and not hasattr(self, "staged_predict"):
+            raise InvalidInputError(
+                f"{type(self).__name__} evaluates one validation set by one measure, got {n_sets} sets. Pass the set "
+                "that chooses, and evaluate the others after the fit",
+                argument="eval_set",
+            )
 
     def _measure(self, parameter: str = "measure") -> Any:
         """Return the measure that a parameter names, or by default `measure`, under the ranker's convention."""

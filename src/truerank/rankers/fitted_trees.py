@@ -5,23 +5,23 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import is_sparse
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError
 from truerank.core.float32 import numbers_of
-from truerank.core.kernel import kernel_array
 from truerank.core.random_streams import seed_of
 from truerank.core.schema import check_fields, spelled
-from truerank.core.types import Matrix, Scorer
+from truerank.core.types import Matrix
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.column_settings import CategoryColumns, monotone_signs
 from truerank.trees.boosting import Progress
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble
+from truerank.trees.kept_parts import keep, kept, kept_or_none, names_of
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.places import FlatPlaces, PlaceTable
 from truerank.trees.linear_start import LinearStart, Start
@@ -59,7 +59,7 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
 
 def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
     """Raise an error if X differs from the training rows of the trees of a warm start."""
-    same = not leaves.needs_places or (p_swap == ranker.p_swap_ and ranker._flat_places().hold(columns.places))
+    same = not leaves.needs_places or (p_swap == ranker.p_swap_ and kept(ranker, FlatPlaces).hold(columns.places))
     if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, ranker.feature_mean_)):
         raise InvalidInputError(
             "warm_start: X has other rows than the fit of the model. Fuzzy and polynomial leaves can only be continued "
@@ -145,42 +145,18 @@ def fit_settings(ranker: Any) -> dict[str, str]:
     return dict(zip(settings, map(repr, settings.values())))
 
 
-Part = TypeVar("Part", Ensemble, FlatPlaces, CategoryTables, Scaling)
-_PREFIXES: dict[type, str] = {Ensemble: "tree", FlatPlaces: "place", CategoryTables: "category", Scaling: "feature"}
-
-
-def _names(part: type) -> tuple[str, ...]:
-    return tuple(f"{_PREFIXES[part]}_{one.name}_" for one in fields(part))
-
-
 def _texts(kind: Any) -> dict[str, str]:
     """Return the texts of a part's arrays (`core/schema.py`) by their names in a ranker."""
     texts = spelled(kind.FIELDS)
-    return {name: texts[one.name] for name, one in zip(_names(kind), fields(kind))}
+    return {name: texts[one.name] for name, one in zip(names_of(kind), fields(kind))}
 
 
 # Fitted arrays.
-TREES = (*_names(Ensemble), "tree_gains_", "validation_scores_")
-CATEGORIES = _names(CategoryTables)
+TREES = (*names_of(Ensemble), "tree_gains_", "validation_scores_")
+CATEGORIES = names_of(CategoryTables)
 PROPENSITIES = ("click_propensities_", "skip_propensities_")
 # Only with some settings.
-OF_SOME = ("p_swap_", *_names(FlatPlaces), "start_weights_", *_names(Scaling), *PROPENSITIES, *CATEGORIES)
-
-
-def keep(ranker: Scorer, part: Ensemble | FlatPlaces | CategoryTables | Scaling) -> None:
-    """Keep the arrays of a part of the model as attributes of the ranker."""
-    for name, one in zip(_names(type(part)), fields(part)):
-        setattr(ranker, name, getattr(part, one.name))
-
-
-def kept(ranker: Scorer, kind: type[Part]) -> Part:
-    """Return a part of the model from the ranker's attributes."""
-    return kind(*(kernel_array(getattr(ranker, name)) for name in _names(kind)))
-
-
-def kept_or_none(ranker: Scorer, kind: type[Part]) -> Part | None:
-    """Return a part of the model, or None if the ranker has no such part."""
-    return kept(ranker, kind) if hasattr(ranker, _names(kind)[0]) else None
+OF_SOME = ("p_swap_", *names_of(FlatPlaces), "start_weights_", *names_of(Scaling), *PROPENSITIES, *CATEGORIES)
 
 
 def params_for_file(ranker: Any) -> dict[str, Any]:
@@ -340,18 +316,9 @@ class FittedTrees(CategoryColumns):
         """Return the parameters for a model file."""
         return params_for_file(self)
 
-    def _flat_places(self) -> FlatPlaces:
-        return kept(self, FlatPlaces)
-
-    def _ensemble(self) -> Ensemble:
-        return kept(self, Ensemble)
-
-    def _scaling(self) -> Scaling:
-        return kept(self, Scaling)
-
     def _start(self) -> Start:
         weights = getattr(self, "start_weights_", None)
-        return Start(self.start_, None if weights is None else LinearStart(weights, self._scaling()))
+        return Start(self.start_, None if weights is None else LinearStart(weights, kept(self, Scaling)))
 
     def _prepare(self) -> None:
         self._predictor = self.kind_of_leaves.predictor(kept(self, Ensemble), self)
@@ -367,10 +334,7 @@ class FittedTrees(CategoryColumns):
     def check_model(self) -> None:
         """Check after loading that the arrays of the trees fit together."""
         super().check_model()
-        try:
-            kind, p = self.kind_of_leaves, self.n_features_in_
-        except InvalidInputError as error:
-            raise ModelFileError(f"ObliviousBoosting: {error}") from error
+        kind, p = self.kind_of_leaves, self.n_features_in_
         trees = kept(self, Ensemble)
         trees.check(p, kind.n_values(trees.depth))
         if isinstance(self.leaves, dict):

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError
 from truerank.core.parameters import parameters
+from truerank.core.schema import check_fields
 from truerank.features.query_features import query_features
 from truerank.features.run_features import Agreement, FeatureSet, ScoreBins, parse_features
 from truerank.features.run_pool import RunPool
@@ -83,12 +84,8 @@ class QueryFusion(RunFusion):
         return dict(zip(pool.names, weights.T))
 
     def check_model(self) -> None:
-        try:
-            columns = len(self._features().names(self.run_names_)) * (1 + len(self.query_names_))
-        except InvalidInputError as error:
-            raise ModelFileError(f"QueryFusion: {error}") from error
-        if getattr(getattr(self, "ranker_", None), "n_features_in_", None) != columns:
-            raise ModelFileError(f"QueryFusion: ranker_ must have {columns} columns")
+        columns = len(self._features().names(self.run_names_)) * (1 + len(self.query_names_))
+        check_fields(self, {"ranker_.n_features_in_": f"int in [{columns}, {columns}]"})
 
     def _prepare(self, pool: RunPool) -> None:
         values, self.query_names_ = query_features(pool)

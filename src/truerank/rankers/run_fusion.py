@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError, warn
+from truerank.core.errors import InvalidInputError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.schema import check_fields
@@ -198,16 +198,11 @@ class RunFusion(BaseEstimator):
 
     def check_model(self) -> None:
         """Check after loading that names, thresholds and ranker fit together."""
-        names, ranker = self.run_names_, getattr(self, "ranker_", None)
-        try:
-            features = self._features()
-        except InvalidInputError as error:
-            raise ModelFileError(f"RunFusion: {error}") from error
+        names, ranker, features = self.run_names_, self.ranker_, self._features()
         n_bins = sum(isinstance(part, ScoreBins) for part in features.parts)
         check_fields(self, {"edges_": f"list[{n_bins * len(names)}] of array[]"})
         columns = len(names) if _as_binned(features, ranker) else len(features.names(names, self.edges_))
-        if getattr(ranker, "n_features_in_", None) != columns:
-            raise ModelFileError(f"RunFusion: ranker_ must have the {columns} columns of {features}")
+        check_fields(self, {"ranker_.n_features_in_": f"int in [{columns}, {columns}]"})
 
     def _prepare(self, pool: RunPool) -> None:
         """Learn what `_matrix` needs from the training topics."""

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError
 from truerank.core.parameters import parameters
+from truerank.core.schema import check_fields
 from truerank.core.types import ArrayLike
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
@@ -125,10 +126,8 @@ class TextRanker(BaseEstimator):
     def check_model(self) -> None:
         """Check features, ranker and binning after loading."""
         self.binning_ = getattr(self, "binning_", None)
-        expected = (self.ranker_ if self.binning_ is None else self.binning_).n_features_in_
-        columns = len(self.features_.feature_names_)
-        if columns != expected:
-            raise ModelFileError(f"TextRanker: features_ gives {columns} columns, expected {expected}")
+        columns, first = len(self.features_.feature_names_), "ranker_" if self.binning_ is None else "binning_"
+        check_fields(self, {f"{first}.n_features_in_": f"int in [{columns}, {columns}]"})
 
 
 def _binned(binning: ScoreBinning | None, data: RankingData) -> RankingData:

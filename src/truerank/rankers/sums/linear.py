@@ -16,7 +16,7 @@ import numpy as np
 from truerank.core.checks import check_choice, is_sparse
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import at_places, offsets_of
-from truerank.data.row_source import Part, RowSource
+from truerank.data.row_source import Part, RowSource, ask
 from truerank.data.rows import beside, joined, largest
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.losses.graded_pairs import GradedPairs, weight_shares
@@ -186,7 +186,7 @@ class SummedPairs:
         return float(self._rows.statistics(_ask, "pairs", "along", direction, keep=True))
 
     def trial(self, t: float) -> tuple[float, float]:
-        loss, slope = self._rows.statistics(_trial, t, keep=True)
+        loss, slope = self._rows.statistics(ask, "pairs", "trial", t, keep=True)  # needs no rows
         return float(loss), float(slope)
 
     def accept(self, t: float) -> tuple[np.ndarray, float]:
@@ -477,7 +477,3 @@ def _ask(part: Part, name: str, method: str, *arguments: Any) -> Any:
     given = [np.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
     with _rows_for(part, name) as derived:
         return getattr(derived, method)(*given)
-
-
-def _trial(part: Part, t: float) -> tuple[float, float]:
-    return part.memory["pairs"].trial(t)  # needs no rows

@@ -14,7 +14,7 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
-from truerank.data.row_source import Part, RowSource
+from truerank.data.row_source import Part, RowSource, ask
 from truerank.data.rows import beside, joined
 from truerank.measures.kernel import QueryMeasure
 from truerank.solvers.early_stopping import EarlyStopping
@@ -165,19 +165,19 @@ class PairWeights:
 
     def best_stump(self) -> Stump | None:
         """Update the potentials and return the stump with the largest |r|."""
-        exponent, total, sums = self._rows.statistics(_sums, merge=add_scaled)
+        exponent, total, sums = self._rows.statistics(ask, "pairs", "sums", merge=add_scaled)
         log_total = exponent + math.log(total)
         if math.isnan(self._first):
             self._first = log_total
         self.exponential_loss = math.exp(min(log_total - self._first, 700.0))
         if self._grid is None:
-            stump: Stump | None = self._rows.statistics(_best_of_all, exponent, total)
+            stump: Stump | None = self._rows.statistics(ask, "pairs", "best_of_all", exponent, total)
             return stump
         return self._grid.best_of_bins(np.array(sums) / total)
 
     def apply(self, stump: Stump, weight: float) -> None:
         """Add `weight * h` to the scores."""
-        self._rows.statistics(_add, stump, weight, keep=True)
+        self._rows.statistics(ask, "pairs", "apply", stump, weight, keep=True)
 
 
 class StumpScores:
@@ -213,18 +213,6 @@ def _ranges(part: Part) -> Ranges:
 def _prepare(part: Part, thresholds: int | str, ranges: Ranges | None) -> None:
     own = None if ranges is None else (np.array(ranges[0]), np.array(ranges[1]), np.array(ranges[2]))
     part.memory["pairs"].prepare(thresholds, own)
-
-
-def _sums(part: Part) -> tuple[float, float, np.ndarray]:
-    return part.memory["pairs"].sums()
-
-
-def _best_of_all(part: Part, exponent: float, total: float) -> Stump | None:
-    return part.memory["pairs"].best_of_all(exponent, total)
-
-
-def _add(part: Part, stump: Stump, weight: float) -> None:
-    part.memory["pairs"].apply(stump, weight)
 
 
 def _open_scores(part: Part, curve: EarlyStopping) -> None:

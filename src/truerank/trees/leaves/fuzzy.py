@@ -16,6 +16,7 @@ from truerank.data.grouping import offsets_of
 from truerank.matrices.steps import count_below
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import GrowthRules, TreeStructure
+from truerank.trees.kept_parts import kept
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.constant import constrain, newton_values
 from truerank.trees.leaves.places import (
@@ -239,7 +240,7 @@ class FuzzyLeaves(Leaves):
         return FuzzyFitter(rules.alpha, rules.monotone, columns.places, p_swap, self.ties, workers)
 
     def predictor(self, ensemble: Ensemble, model: Any) -> FuzzyPredictor:
-        return FuzzyPredictor(ensemble, model._flat_places(), model.p_swap_, self.ties)
+        return FuzzyPredictor(ensemble, kept(model, FlatPlaces), model.p_swap_, self.ties)
 
 
 class FuzzyFitter:

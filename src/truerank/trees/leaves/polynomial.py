@@ -41,6 +41,7 @@ from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import Workers, one_blas_thread, row_blocks, run_blocks
 from truerank.trees.ensemble import Ensemble, pad_tree
 from truerank.trees.grower import GrowthRules, TreeStructure
+from truerank.trees.kept_parts import kept
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.constant import empty_leaves
 from truerank.trees.rows import Sample, TrainingRows
@@ -122,7 +123,7 @@ class PolynomialLeaves(Leaves):
         return PolynomialFitter(rules.alpha, self, rules.depth, columns.scaling, workers)
 
     def predictor(self, ensemble: Ensemble, model: Any) -> PolynomialPredictor:
-        return PolynomialPredictor(ensemble, model._scaling(), self.degree)
+        return PolynomialPredictor(ensemble, kept(model, Scaling), self.degree)
 
     def n_values(self, depth: int) -> int:
         return len(monomial_table(depth, self.degree))
