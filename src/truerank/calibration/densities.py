@@ -118,8 +118,10 @@ class DensityCalibrator(Calibrator):
         """Return the mode (relative to the centre), the left and the right scale of one class."""
         if self._centred:
             x = x - self.centre_
+        if weight is None:  # a sort takes a tenth of the time of its permutation
+            return self._fit_sorted(np.sort(x), None, outer_right, smallest)
         order = np.argsort(x, kind="stable")
-        return self._fit_sorted(x[order], None if weight is None else weight[order], outer_right, smallest)
+        return self._fit_sorted(x[order], weight[order], outer_right, smallest)
 
     def _ascending(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> bool:
         """Return whether the positive class lies to the right, which only the hybrid uses."""
