@@ -26,7 +26,7 @@ def _rows(content: Content) -> Iterator[Row]:
     for line, value in content.values:
         for task in value if isinstance(value, list) else [value]:
             if not isinstance(task, dict):
-                raise DataFileError(f"expected a task, got {task!r:.60}", content.name, line)
+                raise DataFileError(f"expected a task as a JSON object, got {task!r:.60}", content.name, line)
             data = {name: one for name, one in task.items() if not isinstance(one, dict | list) and plain(name) != "id"}
             for part in ("data", "fields", "metadata", "meta"):
                 data |= task[part] if isinstance(task.get(part), dict) else {}
@@ -39,7 +39,7 @@ def _rows(content: Content) -> Iterator[Row]:
                 raise DataFileError(what, content.name, line)
             if query is None or "document" not in roles:
                 lost = "query" if query is None else "document id"
-                what = f"a task has no {lost}; its data are {few(data)}. Add the ids to the data of the tasks"
+                what = f"a task has no {lost}; its data are {few(data)}. Add the {lost} to the data of each task"
                 raise DataFileError(what, content.name, line, code="lacks-id", value=lost)
             text = str(data[roles["text"]]) if "text" in roles else None
             for judge, grade in _answers(task, content.name, line):

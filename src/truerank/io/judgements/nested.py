@@ -63,7 +63,10 @@ def rows_of(value: Any, line: int | None = None, what: str = "grade") -> Iterato
     try:
         yield from _Walk(line, what).visit(value, _At(), "")
     except RecursionError as error:
-        raise DataFileError("the JSON is nested too deeply", line=line) from error
+        raise DataFileError(
+            "the JSON is nested too deeply",
+            line=line,
+        ) from error
 
 
 class _Walk:

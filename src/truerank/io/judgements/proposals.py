@@ -45,7 +45,8 @@ class Conversion(Remedy):
 
     def worded(self, wording: Wording) -> str | None:
         """Return the command; in Python the arguments."""
-        return wording.conversion(self.path, self.arguments) or super().worded(wording)
+        text = wording.conversion(self.path, self.arguments) or super().worded(wording)
+        return f"{text} (replace each ? by a number)" if "?" in self.arguments.get("grades", "") else text
 
 
 class _Column:
@@ -279,16 +280,13 @@ def proposal(content: Content, given: Mapping[str, str] | None = None) -> Propos
         names["grade"] = ",".join(one.name for one in best.grades)
         words += f", {' and '.join(repr(one.name) for one in best.grades)} as the grade" + "s" * (len(best.grades) > 1)
     else:
-        words += ", and no grade"
+        words += ", and no grades (the command gives each row the grade 1)"
     if best.judge is not None:
         words += f", {best.judge.name!r} as the judge"
     options = _options(content, names)
     if options is None:
         return None
-    remedies: list[Remedy | str] = [Conversion(content.name, **options)]
-    if "?" in options.get("grades", ""):
-        remedies.append("replace each ? by a number")
-    return Proposal(names, words, remedies)
+    return Proposal(names, words, [Conversion(content.name, **options)])
 
 
 def _options(content: Content, names: dict[str, str]) -> dict[str, str] | None:

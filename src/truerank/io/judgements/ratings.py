@@ -330,7 +330,7 @@ def _refuse(
     unknown = " (replace each ? by a number)" if "?" in proposal else ""
     if all(re.fullmatch(r"\d+,\d+", word) for word in words):
         raise DataFileError(
-            f"grades have a decimal comma: {shown}. Write a decimal point", found.name, line, code="comma"
+            f"grades have a decimal comma: {shown}. Write a decimal point, as in 1.5", found.name, line, code="comma"
         )
     also = f", and {counted(len(found.grades), 'grade')} in numbers" if found.grades else ""
     raise DataFileError(

@@ -238,7 +238,8 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
             own = proposal(content, names)
     if own is not None:
         raise DataFileError(
-            f"expected judgements, but the names of the columns do not say what they hold. By their cells, {own.words}",
+            "expected judgements, but the column names do not identify the query, the document and the grade. "
+            f"The cells suggest {own.words}",
             content.name,
             value=looks,
             code="no-judgements",

@@ -80,7 +80,8 @@ def table_rows(content: Content, what: str = "grade") -> Iterator[Row]:
         query = id_text(cells["query"]) if "query" in cells else text
         document = id_text(cells.get("document", "")).strip()
         if not query or (not document and what in cells):
-            raise DataFileError(f"the row has no {'document' if query else 'query'}", content.name, line)
+            lost = "document id" if query else "query"
+            raise DataFileError(f"the row has no {lost}. Add the {lost}, or remove the row", content.name, line)
         if not document:
             continue  # a query that nobody has judged
         if what == "score" and what not in roles:
