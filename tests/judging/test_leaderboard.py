@@ -14,7 +14,7 @@ from truerank import evaluate, leaderboard
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.io.trec import as_qrels, as_run, write_qrels, write_run
-from truerank.judging.leaderboard import _agreement, _swapped, correlations
+from truerank.judging.leaderboard import _agreement, _swapped, correlations, resampled
 
 
 def test_correlations_are_those_of_loops_over_pairs_places_and_ties():
@@ -152,10 +152,28 @@ def test_intervals_cover_tau_of_close_systems(systems):
     judge = human + rng.normal(0, 0.05, systems) + rng.normal(0, 0.3, human.shape)
     truth = correlations(human.mean(axis=0)[None], judge.mean(axis=0)[None])[0, 0]
     for _ in range(100):
-        topics, draws = rng.integers(0, 200, 20), rng.multinomial(20, np.full(20, 0.05), size=100) / 20
-        tau = _agreement(human[topics], judge[topics], draws)[0]
+        topics = rng.integers(0, 200, 20)
+        tau = _agreement(human[topics], judge[topics], *resampled(20, systems, 100, rng))[0]
         covered += tau.low <= truth <= tau.high
     assert covered >= 93
+
+
+def test_intervals_cover_tau_of_nearly_equal_systems_that_are_all_swapped():
+    """Of six systems, the judge swaps all pairs of nearly equal ones; a sample shows about half of them swapped."""
+    rng = np.random.default_rng(5)
+    noise = rng.normal(0, 0.3, (2, 200, 6))
+    means = np.array([[0.0, 0.02, 0.04, 0.06, 0.4, 0.8], [0.06, 0.04, 0.02, 0.0, 0.4, 0.8]])
+    human, judge = noise - noise.mean(axis=1, keepdims=True) + means[:, None]
+    truth = correlations(human.mean(axis=0)[None], judge.mean(axis=0)[None])[:2, 0]
+    covered, narrow = np.zeros(2), 0
+    for _ in range(200):
+        topics = rng.integers(0, 200, 25)
+        draws, halves = resampled(25, 6, 200, rng)
+        found = _agreement(human[topics], judge[topics], draws, halves)
+        covered += [one.low <= own <= one.high for one, own in zip(found, truth)]
+        narrow += _agreement(human[topics], judge[topics], draws, halves[:0])[0].low > truth[0]
+    assert (covered >= 186).all()
+    assert narrow > 200 - covered[0]
 
 
 @pytest.mark.parametrize("scale", [lambda grade: 33 * grade, lambda grade: grade + 1, lambda grade: grade - 1,

@@ -30,6 +30,7 @@ from truerank.significance.paired import LEVEL, differences_of
 RESTORED = 0.9  # Kendall's tau with the order by all human judgements from which an order counts as restored
 _PERSISTENCE = 0.9  # p of RBO: the first ten systems have 86 % of the weight
 _PLANS = 20  # simulated plans of each budget
+_FEW = 12  # systems up to which samples of half of the topics are drawn, too
 _CELLS = 4_000_000  # numbers held at a time
 
 
@@ -143,11 +144,13 @@ def leaderboard(
     -----
     Systems are tied if their means are equal. tau-b counts a tied pair in neither direction; tau_AP and RBO are means
     over the orders of tied systems. Intervals are over topics, with the human and the model judgements of a topic
-    together. An interval reaches from the lowest to the highest end of three intervals: the percentile interval of a
-    bootstrap, its reflection about the estimate, and the estimate ± t times the deviation of the jackknife (n - 1
-    degrees of freedom). Resampled orders are noisier than the order itself, so that the bootstrap alone is too narrow
-    for many systems. For few systems, leaving out one topic may change nothing, and the jackknife alone is too narrow
-    (`python -m validation leaderboards`).
+    together. An interval reaches from the lowest to the highest end of these intervals: the percentile interval of a
+    bootstrap, its reflection about the estimate, the estimate ± t times the deviation of the jackknife (n - 1 degrees of
+    freedom), and with twelve systems or fewer the central 99 % of samples of half of the topics. Resampled orders are
+    noisier than the order itself, so that the bootstrap alone is too narrow for many systems. For few systems, leaving
+    out one topic may change nothing, and the jackknife alone is too narrow. If the judge truly swaps all pairs of nearly
+    equal systems, a sample shows half of them swapped, and tau moves by large steps. Samples of half of the topics,
+    whose variance is twice as large, reach the true value (`python -m validation leaderboards`).
 
     References
     ----------
@@ -179,13 +182,12 @@ def leaderboard(
         )
     values = [_values(as_qrels({topic: own[topic] for topic in shared}), systems, one, topics) for own in tables]
     n, rng = len(values[0]), stream(seed_of(random_state), "leaderboard")
-    draws = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples) / n
-    found = []
+    draws, found = resampled(n, len(systems), n_resamples, rng), []
     for judge, own, label, table in zip(named, values[1:], named.values(), tables[1:]):
         _remark_on_labels(judge, *(_labels(one, shared) for one in (table, tables[0])))
         if np.ptp(own.mean(axis=0)) == 0:
             warn(f"judge {judge!r} gives all systems the same {name}, so that its labels define no order of systems")
-        tau, tau_ap, rbo = _agreement(values[0], own, draws)
+        tau, tau_ap, rbo = _agreement(values[0], own, *draws)
         swapped, swaps = 0, list[tuple[str, str]]()
         better = list(systems)
         for i, j, significant in _swapped(values[0], own, random_state):
@@ -219,22 +221,31 @@ def _values(qrels: Qrels, systems: dict[str, Any], measure: Measure, topics: str
     return np.nan_to_num(np.array([measure.per_query(*one) for one in judged.values()]).T)
 
 
-def _agreement(human: np.ndarray, judge: np.ndarray, draws: np.ndarray) -> list[Interval]:
+def resampled(n: int, systems: int, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights of n topics in samples of all, and of half of the topics; of the latter none for many systems."""
+    sizes = (n, draws), (max(n // 2, 1), draws if systems <= _FEW else 0)
+    first, second = (rng.multinomial(size, np.full(n, 1 / n), size=own) / size for size, own in sizes)
+    return first, second
+
+
+def _agreement(human: np.ndarray, judge: np.ndarray, draws: np.ndarray, halves: np.ndarray) -> list[Interval]:
     """Return tau, tau_AP and RBO of means of values (topics, systems), with intervals from topic weights (draws, n)."""
     n, k = human.shape
-    weights = np.concatenate([np.full((1, n), 1 / n), (1 - np.eye(n)) / (n - 1), draws])
+    weights = np.concatenate([np.full((1, n), 1 / n), (1 - np.eye(n)) / (n - 1), draws, halves])
     step = max(1, _CELLS // k**2)
     parts = [correlations(own @ human, own @ judge) for own in np.split(weights, range(step, len(weights), step))]
     found, t = [], student_quantile(0.975, n - 1)
     for (estimate, *values), lowest in zip(np.concatenate(parts, axis=1), (-1.0, -1.0, 0.0)):
-        without, drawn = (own[~np.isnan(own)] for own in (np.array(values[:n]), np.array(values[n:])))
+        groups = np.split(np.array(values), [n, n + len(draws)])
+        without, drawn, rough = (own[~np.isnan(own)] for own in groups)
         if not len(drawn):
             found.append(Interval(float(estimate), np.nan, np.nan))
             continue
         low, high = stretched_percentiles(estimate, drawn, n)
         half = t * math.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum()) if len(without) else 0.0
-        ends = min(low, 2.0 * estimate - high, estimate - half), max(high, 2.0 * estimate - low, estimate + half)
-        found.append(Interval(*np.clip([estimate, *ends], lowest, 1.0).tolist()))
+        ends = [low, high, 2.0 * estimate - high, 2.0 * estimate - low, estimate - half, estimate + half]
+        ends += np.quantile(rough, [0.005, 0.995]).tolist() if len(rough) else []
+        found.append(Interval(*np.clip([estimate, min(ends), max(ends)], lowest, 1.0).tolist()))
     return found
 
 
