@@ -140,7 +140,7 @@ def gate_of(
     if inconclusive is None and not np.array_equal(ours, theirs, equal_nan=True):
         _check_margin(margin, ours, theirs, measure)
     floors = _floors(experiment, others[0], at_least or {}, at_most or {})
-    masks = {} if experiment.segments is None else segment_masks(experiment.segment_names())
+    masks = segment_masks(experiment)
     look, digests, results = 1, np.array([], dtype=np.uint64), ""
     if history is not None:
         digests = judgement_digests(experiment.judgements)

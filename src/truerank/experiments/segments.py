@@ -77,8 +77,11 @@ def segment_names(experiment: Experiment) -> np.ndarray:
     return np.array([known[query] for query in queries])
 
 
-def segment_masks(names: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the queries of each segment (m,) by name; "" means no segment."""
+def segment_masks(experiment: Experiment) -> dict[str, np.ndarray]:
+    """Return the queries of each segment (m,) by name, none without segments; "" means no segment."""
+    if experiment.segments is None:
+        return {}
+    names = experiment.segment_names()
     return {str(name): names == name for name in sorted(set(names.tolist()) - {""})}
 
 
@@ -91,7 +94,7 @@ def compared_segments(experiment: Experiment) -> dict[str, list[GateLine]]:
     measure = next(iter(experiment.measures.values())).check_mean()
     values = {name: measure.per_query(*one) for name, one in experiment.judged.items()}
     masks = {"all queries": np.ones(len(experiment.judgements.query_ids), dtype=bool)}
-    masks |= segment_masks(experiment.segment_names())
+    masks |= segment_masks(experiment)
     old, sign = values.pop(experiment.baseline), 1.0 if measure.higher_is_better else -1.0
     level = LEVEL / len(values)
     return {

@@ -145,12 +145,12 @@ def leaderboard(
     Systems are tied if their means are equal. tau-b counts a tied pair in neither direction; tau_AP and RBO are means
     over the orders of tied systems. Intervals are over topics, with the human and the model judgements of a topic
     together. An interval reaches from the lowest to the highest end of these intervals: the percentile interval of a
-    bootstrap, its reflection about the estimate, the estimate ± t times the deviation of the jackknife (n - 1 degrees of
-    freedom), and with twelve systems or fewer the central 99 % of samples of half of the topics. Resampled orders are
-    noisier than the order itself, so that the bootstrap alone is too narrow for many systems. For few systems, leaving
-    out one topic may change nothing, and the jackknife alone is too narrow. If the judge truly swaps all pairs of nearly
-    equal systems, a sample shows half of them swapped, and tau moves by large steps. Samples of half of the topics,
-    whose variance is twice as large, reach the true value (`python -m validation leaderboards`).
+    bootstrap, its reflection about the estimate, the estimate ± t times the deviation of the jackknife (n - 1 degrees
+    of freedom), and with twelve systems or fewer the central 99 % of samples of half of the topics. Resampled orders
+    are noisier than the order itself, so that the bootstrap alone is too narrow for many systems. For few systems,
+    leaving out one topic may change nothing, and the jackknife alone is too narrow. If the judge truly swaps all pairs
+    of nearly equal systems, a sample shows half of them swapped, and tau moves by large steps. Samples of half of the
+    topics, whose variance is twice as large, reach the true value (`python -m validation leaderboards`).
 
     References
     ----------

@@ -31,6 +31,10 @@ from .bayes import (
     PracticalPair as PracticalPair,
     posterior as posterior,
 )
+from .hierarchy import (
+    Segments as Segments,
+    segments_posterior as segments_posterior,
+)
 from .ranks import (
     groups_alike as groups_alike,
     rank_sets as rank_sets,

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from truerank.core.checks import check_number
+from truerank.core.names import resolve
 from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result, data_frame
 from truerank.measures.base import Measure
@@ -27,8 +28,9 @@ from truerank.significance.paired import LEVEL, as_differences, moments, smalles
 SCALE = 0.35  # c: the median of the absolute standardised difference
 SURE = 0.95  # probability from which there is a verdict
 FEWEST = 50  # queries for "equivalent"
+LEAST = 5  # queries of a segment
 _STEP, _BELOW, _ABOVE = 0.25, 5.0, 30.0  # nodes of log g about log c²
-_HALVINGS = 40
+HALVINGS = 40
 
 
 class Posterior(NamedTuple):
@@ -94,7 +96,7 @@ def posterior(differences: Any, rope: float, *, scale: float = SCALE, ends: bool
     for end, share in ((low, (1 - SURE) / 2), (high, (1 + SURE) / 2)) if ends else ():
         width = 20.0 * (np.abs(mean) + deviation)[free]
         start, stop = -width, width
-        for _ in range(_HALVINGS):
+        for _ in range(HALVINGS):
             middle = (start + stop) / 2
             under = below(middle) < share
             start, stop = np.where(under, middle, start), np.where(under, stop, middle)
@@ -143,11 +145,20 @@ class PracticalPair(NamedTuple):
     equivalent: float  # the least with one more query, NaN if there is none; see `cautious`
     better: float
 
+    segment: str = ""  # of the queries; "" is all queries
+    queries: int = 0
+    shrunk: float = math.nan  # the posterior mean of a segment
+
     @property
     def verdict(self) -> str:
         """The outcome with a probability of at least 0.95, else "undecided"."""
         held = {"better": self.better, "equivalent": self.equivalent, "worse": self.worse}
         return next((name for name, probability in held.items() if probability >= SURE), "undecided")
+
+    def entries(self) -> dict[str, Any]:
+        """Return the figures and the verdict, those of segments for a segment alone."""
+        own = self._asdict() if self.segment else dict(zip(self._fields[:-3], self))
+        return own | {"verdict": self.verdict}
 
 
 @dataclass(repr=False, eq=False)
@@ -159,6 +170,7 @@ class Practical(Result):
     scale: float
     queries: int  # with values of both rankers; the fewest of the pairs
     pairs: list[PracticalPair] = field(repr=False)
+    segments: list[PracticalPair] = field(default_factory=list, repr=False)
 
     KIND: ClassVar[str] = "practical"
 
@@ -176,20 +188,22 @@ class Practical(Result):
         return f"{decided} of {len(self.pairs)} pairs are decided with a probability of at least {SURE:g}."
 
     def _figures(self) -> dict[str, Any]:
-        pairs = [pair._asdict() | {"verdict": pair.verdict} for pair in self.pairs]
-        return {"measure": self.measure, "rope": self.rope, "scale": self.scale, "pairs": pairs}
+        about = {"measure": self.measure, "rope": self.rope, "scale": self.scale}
+        segments = {"segments": [one.entries() for one in self.segments]} if self.segments else {}
+        return about | {"pairs": [pair.entries() for pair in self.pairs]} | segments
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame with a row for each pair."""
-        return data_frame([pair._asdict() | {"verdict": pair.verdict} for pair in self.pairs])
+        """Return a pandas data frame with a row for each pair, and for each segment of it."""
+        return data_frame([one._asdict() | {"verdict": one.verdict} for one in self.pairs + self.segments])
 
     def _table(self, style: str) -> str:
-        header = ["rankers", "difference", "95% credible", "P(better)", "P(equivalent)", "P(worse)", "verdict"]
-        rows = [
-            [f"{pair.a} against {pair.b}", pair.difference,
-             "" if math.isnan(pair.low) else f"[{pair.low:+.4f}, {pair.high:+.4f}]", pair.better, pair.equivalent,
-             pair.worse, pair.verdict] for pair in self.pairs
-        ]  # fmt: skip
+        header = ["difference", "95% credible", "P(better)", "P(equivalent)", "P(worse)", "verdict"]
+        whole, divided = (
+            [[f"{one.a} against {one.b}", one.segment, one.queries, one.difference, one.shrunk,
+              "" if math.isnan(one.low) else f"[{one.low:+.4f}, {one.high:+.4f}]", one.better, one.equivalent,
+              one.worse, one.verdict] for one in lines] for lines in (self.pairs, self.segments)
+        )  # fmt: skip
+        rows = [[name, difference, *figures] for name, _, _, difference, _, *figures in whole]
         unseen = 100 * (1 - LEVEL ** (1 / self.queries))
         caption = (
             f"{self.measure or 'values'}, {counted(self.queries, 'query')}; region of practical equivalence "
@@ -198,16 +212,36 @@ class Practical(Result):
             f"large difference. It requires {FEWEST} queries, and cannot detect differences on fewer than "
             f"{unseen:.2g} % of queries"
         )
-        return styled_table(rows, header, style, caption)
+        first = styled_table(rows, ["rankers", *header], style, caption)
+        if not self.segments:
+            return first
+        header = ["rankers", "segment", "queries", header[0], "shrunk", *header[1:]]
+        caption = (
+            "By segment, in a hierarchical model: the true differences of the segments are normal about a common mean, "
+            "and each segment borrows from the others (shrunk: its posterior mean). Fewer than "
+            f"{LEAST} queries of a segment, and equal differences everywhere, have no probability"
+        )
+        return f"{first}\n\n{styled_table(divided, header, style, caption)}"
 
 
 def practical(
     pairs: Sequence[tuple[str, str]], d: np.ndarray, rope: float, values: Mapping[str, np.ndarray], *,
-    by: Measure | None = None, measure: str = "", scale: float = SCALE,
+    by: Measure | None = None, measure: str = "", scale: float = SCALE, masks: Mapping[str, np.ndarray] = {},
 ) -> Practical:  # fmt: skip
-    """Return the probabilities of pairs from their differences (n, h) and the rankers' values (n,) of a measure."""
+    """Return the probabilities of pairs from their differences (n, h) and the rankers' values (n,) of a measure.
+
+    `masks` (n,) are the queries of each segment by its name.
+    """
     losses = [[failing_loss(values[x], values[y], by) for x, y in (pair, pair[::-1])] for pair in pairs]
-    found = cautious(d, rope, np.array(losses, dtype=np.float64).max(axis=1), scale=scale)
+    loss = np.array(losses, dtype=np.float64).max(axis=1)
+    found = cautious(d, rope, loss, scale=scale)
     figures = zip(np.nanmean(d, axis=0), found.low, found.high, found.worse, found.equivalent, found.better)
     made = [PracticalPair(a, b, *map(float, own)) for (a, b), own in zip(pairs, figures)]
-    return Practical(measure, rope, scale, int((~np.isnan(d)).sum(axis=0).min()), made)
+    result = Practical(measure, rope, scale, int((~np.isnan(d)).sum(axis=0).min()), made)
+    for (a, b), own, largest in zip(pairs, d.T, loss.tolist()) if masks else ():
+        columns = np.column_stack([np.where(mask, own, math.nan) for mask in masks.values()])
+        one = resolve("truerank.significance.hierarchy:segments_posterior")(columns, rope, largest)
+        rows = zip(one.mean, *(getattr(one.posterior, name) for name in PracticalPair._fields[3:8]))
+        for name, queries, row, shrunk in zip(masks, one.queries.tolist(), rows, one.shrunk.tolist()):
+            result.segments.append(PracticalPair(a, b, *map(float, row), name, queries, shrunk))
+    return result

@@ -267,13 +267,17 @@ class Comparison(Result):
     def practical(self, rope: float | None = None) -> Practical:
         """Return the probabilities of better, equivalent within ±`rope`, and worse of each pair; see `cautious`.
 
-        By default, `rope` is that of the comparison.
+        By default, `rope` is that of the comparison. An experiment with segments adds those of each segment; see
+        `segments_posterior`.
         """
         rope = self.rope if rope is None else rope
         pairs = [(pair.a, pair.b) for pair in self.pairs]
         d = np.stack([self._differences(a, b) for a, b in pairs], axis=1)
         practical = resolve("truerank.significance.bayes:practical")
-        found: Practical = practical(pairs, d, rope, self.per_query, by=self.by, measure=self.measure)
+        masks = (
+            {} if self.experiment is None else resolve("truerank.experiments.segments:segment_masks")(self.experiment)
+        )
+        found: Practical = practical(pairs, d, rope, self.per_query, by=self.by, measure=self.measure, masks=masks)
         found.experiment = self.experiment
         return found
 
