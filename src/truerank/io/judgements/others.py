@@ -59,7 +59,7 @@ def looks_like(content: Content) -> tuple[str, str]:
         return f"queries without documents ({few(first)})", 'Expected a list such as "relevant": ["d1", "d2"]'
     lists = [name for name, own in first.items() if isinstance(own, list) and lists_documents(plain(name))]
     if content.kind == "json" and lists:
-        return f"documents without queries ({few(first)})", "Each list needs a key such as 'query' beside it"
+        return f"documents without queries ({few(first)})", "Each list needs a key such as 'query' next to it"
     if content.kind == "json":
         return f"other JSON ({few(first) or 'no object'})", ""
     if content.kind == "text":
