@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import truerank.calibration.pool as pool_module
 from support.refusals import refused
 from truerank.calibration import calibrator_class
 from truerank.calibration.base import make_calibrator
@@ -152,3 +153,19 @@ def test_threads_and_silence():
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     with pytest.warns(TruerankWarning, match="a threshold separates"):
         calibrator_class("logistic")().fit([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1])
+
+
+def test_calibrators_without_weight_after_a_fold_are_not_fitted_again(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600)
+    scores = 50.0 * (rng.normal(size=600) + y)  # far too sure as log-odds
+    fitted = []
+    real = pool_module.quietly_fitted
+    monkeypatch.setattr(
+        pool_module, "quietly_fitted", lambda method, *rest: fitted.append(method) or real(method, *rest)
+    )
+    pool = PooledCalibrator(["platt", "identity"]).fit(scores, y)
+    assert pool.methods_ == ["platt"]
+    assert (fitted.count("platt"), fitted.count("identity")) == (11, 1)
+    alone = real("platt", True, scores, y, None)
+    np.testing.assert_array_equal(pool.log_odds(scores), pooled_log_odds(alone.log_odds(scores)[None], np.ones(1)))

@@ -20,7 +20,7 @@ from truerank.solvers.result import Status
 
 _MAX_ITERATIONS = 200
 # Rows that the knots of a spline are searched on.
-_SUMMARY_ROWS = 400
+_SUMMARY_ROWS = 150
 # Relative rounding error of the objective, whose terms are added up with compensation.
 _ROUNDING = 1e-14
 
@@ -105,7 +105,7 @@ def best_knots(
     def loss(place: float, knots: np.ndarray, moved: int) -> float:
         """Least objective with one knot moved to a place."""
         low, high = (knots[0], place) if moved else (place, knots[1])
-        return _spline_loss(z, low, high, design, targets, weight, coef, lower, ridge, 1e-9)
+        return _spline_loss(z, low, high, design, targets, weight, coef, lower, ridge, 1e-6)
 
     pairs = [np.array([low, high]) for i, low in enumerate(grid) for high in grid[i + 1 :]]
     knots = min(pairs, key=lambda pair: loss(pair[0], pair, 0))
@@ -115,7 +115,7 @@ def best_knots(
             place, ends = knots[moved], np.array([z[0], *knots, z[-1]])
             low, high = max(ends[moved], place - span), min(ends[moved + 2], place + span)
             found = minimize_scalar(
-                loss, args=(knots, moved), bounds=(low, high), method="bounded", options={"xatol": 0.005 * (high - low)}
+                loss, args=(knots, moved), bounds=(low, high), method="bounded", options={"xatol": 0.02 * (high - low)}
             )
             if found.fun < loss(place, knots, moved):
                 knots[moved] = found.x
@@ -126,7 +126,7 @@ def best_knots(
 def _summary(
     z: np.ndarray, positive: np.ndarray, targets: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean score, mean target, weight and class-balanced mass of at most 400 groups of neighbours, ascending."""
+    """Return mean score, mean target, weight and class-balanced mass of at most 150 groups of neighbours, ascending."""
     w = np.ones(len(z)) if weight is None else weight
     plus, minus = float(w[positive].sum()), float(w[~positive].sum())
     # Each class counts half in the choice of the groups, so that a rare class keeps its detail.

@@ -49,9 +49,10 @@ _PENALTY = 1.0 / 8.0
 # Isotonic regression counts as many as the spline.
 _PARAMETERS = {"identity": 0, "temperature": 1, "logistic": 2, "platt": 2, "beta": 3, "gaussian": 4, "laplace": 4}
 _MANY_PARAMETERS = 6
-_SMALLEST_WEIGHT = 0.01
-# A method with this share of the largest weight needs a gain of 9 nats in the next repeat to reach 1 % on average.
-_NEGLIGIBLE = _SMALLEST_WEIGHT**2
+SMALLEST_WEIGHT = 0.01
+# A method with this share of the largest weight needs a gain of 18 nats in the next folds to reach 1 %.
+_NEGLIGIBLE = SMALLEST_WEIGHT**2
+_WRONG = 700.0  # log-odds
 
 
 @parameters
@@ -120,11 +121,16 @@ class PooledCalibrator(Calibrator):
         self._fit_members(methods, log_odds, values, positive, weight, group)
 
     def fit_and_hold_out(
-        self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None = None
+        self,
+        scores: np.ndarray,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        group: np.ndarray | None = None,
+        drop: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Fit to checked rows; return log-odds by fits to other folds: (methods, repeats, n), pooled (repeats, n)."""
         methods = self._known_methods()
-        log_odds, fold = self.cross_validated(methods, scores, positive, weight, group)
+        log_odds, fold = self.cross_validated(methods, scores, positive, weight, group, drop)
         self._fit_members(methods, log_odds, scores, positive, weight, group)
         return log_odds, _held_out_pool(log_odds, fold, methods, positive, weight, group)
 
@@ -169,26 +175,32 @@ class PooledCalibrator(Calibrator):
         """Return log-odds (methods, repeats, n) by fits to the other folds, and the folds (repeats, n).
 
         The log-odds are 0 where a class has fewer than two rows, so that no fold can be held out. With `drop`, methods
-        with a negligible weight after the first repeat are not fitted again: their log-odds are those of the first.
+        with a negligible weight after a fold of the first repeat are not fitted again: their log-odds are wrong in all
+        rows, so that they get no weight.
         """
         cv, n_repeats = check_positive_int(self.cv, "cv", 2), check_positive_int(self.n_repeats, "n_repeats")
         rarest = rarest_class(positive, group)
         log_odds = np.zeros((len(methods), n_repeats, len(scores)))
         fold = np.zeros((n_repeats, len(scores)), dtype=np.int64)
-        seed, fitted_again = seed_of(self.random_state), list(range(len(methods)))
+        seed, left, known = seed_of(self.random_state), range(len(methods)), np.zeros(len(scores), dtype=bool)
         for repeat in range(n_repeats if rarest >= 2 else 0):
-            if repeat == 1 and drop:
-                share = pool_weights(methods, held_out_losses(log_odds[:, 0], positive), rarest, weight, group)
-                fitted_again = np.flatnonzero(share > _NEGLIGIBLE * share.max()).tolist()
             log_odds[:, repeat] = log_odds[:, 0]
             fold[repeat] = folds_of(positive, group, min(cv, rarest), stream(seed, "choose-calibrator", repeat))
             for number in range(int(fold[repeat].max()) + 1):
                 test = fold[repeat] == number
                 train = ~test
                 part = None if weight is None else weight[train]
-                for k in fitted_again:
+                for k in left:
                     fitted = quietly_fitted(methods[k], self.monotone, scores[train], positive[train], part)
                     log_odds[k, repeat, test] = fitted.log_odds(scores[test])
+                if drop and repeat == 0:
+                    known |= test
+                    loss = held_out_losses(log_odds[:, 0, known], positive[known])
+                    share = pool_weights(
+                        methods, loss, rarest, *(p if p is None else p[known] for p in (weight, group))
+                    )
+                    log_odds[share <= _NEGLIGIBLE * share.max(), 0] = np.where(positive, -_WRONG, _WRONG)
+                    left = np.flatnonzero(share > _NEGLIGIBLE * share.max())
         return log_odds, fold
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
@@ -198,8 +210,8 @@ class PooledCalibrator(Calibrator):
 def kept_members(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of the members with at least 1 % of the weight, and their weights, in descending order."""
     order = np.argsort(-share, kind="stable")
-    order = order[share[order] >= _SMALLEST_WEIGHT]
-    return order, share[order] / np.where(share < _SMALLEST_WEIGHT, 0.0, share).sum()
+    order = order[share[order] >= SMALLEST_WEIGHT]
+    return order, share[order] / np.where(share < SMALLEST_WEIGHT, 0.0, share).sum()
 
 
 def _held_out_pool(
