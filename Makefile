@@ -9,9 +9,14 @@ SOURCE_HASH := $(shell find src -name '*.py' | LC_ALL=C sort | xargs cat | cksum
 # An edit outside of files with kernels keeps the cache of `make quick`.
 KERNEL_HASH := $(shell grep -rl '^@kernel' src --include='*.py' | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba-cache/$(SOURCE_HASH)
+WINDOWS := $(addprefix tests/, core/test_windows_rules.py core/test_locks.py core/test_json_lines.py \
+	faults/test_outputs.py faults/test_command_line.py models/test_model_file.py text/test_index_and_retrieval.py \
+	significance/test_history.py attacks/test_files.py attacks/test_two_writers.py attacks/test_resumption.py \
+	cli/test_checkpoint.py cli/test_convert_describe.py io/test_documents.py io/test_encodings.py io/test_streams.py \
+	judging/test_plan_files.py reproductions/test_protocol.py)
 export TRUERANK_DATA := $(abspath $(TRUERANK_DATA))
 
-.PHONY: demo test quick lint peers bench lines clean docs
+.PHONY: demo test windows quick lint peers bench lines clean docs
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +48,11 @@ quick: $(VENV)/.test
 test: lint
 	$(BIN)/python -m pytest -q -n $(JOBS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n $(JOBS) tests/kernels_as_python
+	$(MAKE) windows
+
+# Files, locks and commands by the rules of Windows, on a double of it.
+windows: $(VENV)/.test
+	$(BIN)/python -m pytest -q -n $(JOBS) --platform windows -m "not slow" $(WINDOWS)
 
 peers: $(VENV)/.peers
 

@@ -38,8 +38,11 @@ def made(tmp_path_factory):
     run = b"".join(b"%d Q0 %s 1 2 x\n%d Q0 %s 2 1 x\n" % (q, a, q, b) for q in range(12) for a, b in [(b"x", b"y")])
     for name in (*NAMES, b"b"):
         for ending, content in ((b".run", run), (b".scores", b"1\n" * data.n_rows)):
-            with open(os.path.join(folder, name + ending), "wb") as stream:
-                stream.write(content)
+            try:
+                with open(os.path.join(folder, name + ending), "wb") as stream:
+                    stream.write(content)
+            except OSError as error:
+                pytest.skip(f"{name!r} is no name of a file here: {error.strerror}")
         save_model(RidgeRanker().fit(train), os.fsdecode(os.path.join(folder, name + b".json")))
         write_letor(data, os.fsdecode(os.path.join(folder, name + b".txt")))
     with open(os.path.join(folder, b"q"), "wb") as stream:

@@ -11,7 +11,7 @@ import pytest
 
 import truerank
 from support.refusals import refused
-from support.windows import windows
+from support.windows import install
 from truerank.core.errors import InvalidInputError
 from truerank.core.files import atomic_write, atomic_writes, check_target, one_step, remove_folder, sole_folder
 from truerank.core.locks import DescriptorLock, locked
@@ -28,9 +28,10 @@ with locked(sys.argv[1]):
 
 
 @pytest.fixture
-def rules(monkeypatch):
-    with windows(monkeypatch) as refusals:
-        yield refusals
+def rules():
+    patches = install()
+    yield patches.refused
+    patches.undo()
 
 
 def test_the_double_refuses_what_windows_refuses(rules, tmp_path):

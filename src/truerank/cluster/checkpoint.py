@@ -103,6 +103,7 @@ class Checkpoint:
     def close(self, done: bool = False) -> None:
         """Close the file. If the fit is done, delete its file and those of inner fits."""
         if done:
+            self._file.close()  # Windows removes no open file
             self.path.unlink(missing_ok=True)
             shutil.rmtree(self.path.parent / INSIDE, ignore_errors=True)
         self._lock.close()

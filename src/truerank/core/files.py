@@ -29,7 +29,7 @@ _SUFFIX = ".truerank-tmp"
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+))/fd/(\d+)")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _swept: set[Path] = set()
-_unfinished: set[str] = set()
+_unfinished: dict[str, int] = {}  # temporary files, and their descriptors (-1: not open)
 RENAMING = threading.Lock()
 """A lock that is held while several files are replaced as one step."""
 _PATIENCE = 5.0  # seconds to wait for another process that replaces files in the same folder
@@ -287,7 +287,10 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 def remove_unfinished() -> None:
     """Remove the temporary files of this process when it ends."""
-    for temporary in list(_unfinished):
+    for temporary, descriptor in list(_unfinished.items()):
+        with suppress(OSError):
+            if not OPEN_FILES_MOVE:
+                os.close(descriptor)
         with suppress(OSError):
             os.unlink(temporary)
 
@@ -313,7 +316,7 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], 
         if temporary:
             with suppress(FileNotFoundError):  # it may have become the file
                 os.unlink(temporary)
-            _unfinished.discard(temporary)
+            _unfinished.pop(temporary, None)
 
 
 class _NamedFile(io.FileIO):
@@ -335,12 +338,13 @@ def _make_temporary(target: Path) -> tuple[int, str]:
     permissions = stat.S_IMODE(os.stat(target).st_mode) if target.exists() else None
     for _ in range(100):
         temporary = str(target.parent / f".{target.name[:100]}.{secrets.token_hex(4)}{_SUFFIX}")
-        _unfinished.add(temporary)  # before it exists: an interrupt may fall between
+        _unfinished[temporary] = -1  # before it exists: an interrupt may fall between
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY | getattr(os, "O_CLOEXEC", 0)
         try:
             descriptor = os.open(temporary, flags, 0o666 if permissions is None else permissions)
         except FileExistsError:
             continue
+        _unfinished[temporary] = descriptor
         with suppress(OSError):  # a file system without locks
             DescriptorLock.take(descriptor, wait=True)
         try:
@@ -353,7 +357,7 @@ def _make_temporary(target: Path) -> tuple[int, str]:
         except OSError:
             os.close(descriptor)
             os.unlink(temporary)
-            _unfinished.discard(temporary)
+            _unfinished.pop(temporary, None)
             raise
         os.close(descriptor)
     raise FileExistsError(errno.EEXIST, "no name for a temporary file is free", str(target))

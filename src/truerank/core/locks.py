@@ -106,7 +106,7 @@ def _lock(name: Path, what: str) -> tuple[int, bool]:
                 continue  # its owner removed it
         _held.add(descriptor)
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode) or os.path.islink(name):
                 raise OSError("the lock file is not a regular file")
             if created:
                 _sign(descriptor)

@@ -51,11 +51,11 @@ from array import array
 kind, folder, width, seconds, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
 try:
     import resource
-    for limit, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, size), (resource.RLIMIT_CORE, 0)):
+    for limit, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, size)):
         hard = resource.getrlimit(limit)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(limit, (most, most))
-except ImportError:
+except (ImportError, ValueError):  # Windows; macOS limits no memory, and refuses to
     pass
 with open(folder + "/rows", "rb") as stream:
     rows = array("d", stream.read())
@@ -245,7 +245,7 @@ def compile_c(text: str, compiler: str, options: tuple[str, ...], library: str) 
     with open(source, "w", encoding="utf-8") as stream:
         stream.write(text)
     command = [compiler, "-std=c99", *options, "-shared", "-fPIC", "-o", library, source, "-lm"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=600)
     if result.returncode:
         raise InvalidInputError(f"the C compiler cannot compile the export: {result.stderr[:500]}")
 

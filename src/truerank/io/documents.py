@@ -386,8 +386,10 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
                 return pyarrow.csv.open_csv(place, read, options, convert)
 
             # The first rows determine the type of a column. Columns without values in them are read as text.
-            empty.update(column.name for column in opened(ID_NAMES).schema if pa.types.is_null(column.type))
-            yield from opened([*ID_NAMES, *QUERY_FIELDS, *texts, *empty])  # a title may be "1984" or "2020-01-01"
+            with opened(ID_NAMES) as reader:
+                empty.update(column.name for column in reader.schema if pa.types.is_null(column.type))
+            with opened([*ID_NAMES, *QUERY_FIELDS, *texts, *empty]) as reader:  # a title may be "1984" or "2020-01-01"
+                yield from reader
         else:
             yield from keep.enter_context(open_columnar(path, str(kind)))[1]
 
@@ -424,11 +426,12 @@ def _unpacked(path: PathLike, keep: ExitStack) -> str:
     with Source(path, LONGEST_LINE) as stream:
         if stream.is_plain:
             return str(path)
-        made = keep.enter_context(tempfile.NamedTemporaryFile(prefix="truerank-"))  # noqa: SIM115
-        with naming(made.name):
+        # Windows opens no file twice that is removed when it is closed, and removes none that a failed reader has open.
+        folder = tempfile.TemporaryDirectory(prefix="truerank-", ignore_cleanup_errors=True)
+        place = os.path.join(keep.enter_context(folder), "text")
+        with naming(place), open(place, "wb") as made:
             made.writelines(stream.line_blocks())
-            made.flush()
-    return made.name
+    return place
 
 
 def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Iterator[Document | _Bad]:

@@ -402,8 +402,12 @@ def build_index(
         _recover(target)
         _build(documents, partial, list(dict.fromkeys(analysers)), fields)
         try:
-            if target.exists():
-                os.replace(target, _set_aside(target))
+            try:
+                if target.exists():
+                    os.replace(target, _set_aside(target))
+            except PermissionError as error:  # Windows, while a program has one of its files open
+                what = f"{target}: cannot be replaced; end the programs that read this index, or name another folder"
+                raise InvalidInputError(what, code="index-open") from error
             os.replace(partial, target)
             _recover(target)
         except BaseException:
