@@ -54,7 +54,7 @@ def run() -> None:
             warnings.simplefilter("ignore")  # few rounds, which is the point
             ranker.fit(*((train.X, train.y) if isinstance(ranker, RandomForestRegressor) else (train,)))
         start = time.process_time()
-        gaps, scores = (_trees if hasattr(ranker, "_ensemble") else _one_by_one)(
+        gaps, scores = (_trees if hasattr(ranker, "tree_features_") else _one_by_one)(
             ranker, test, queries, pairs, reference
         )
         worst, largest = float(np.abs(gaps).max()), float(np.abs(scores).max())

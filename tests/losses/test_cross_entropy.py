@@ -10,7 +10,7 @@ from reference import listnet as reference
 from support.made_up_rows import graded
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import HeldRows
-from truerank.rankers.sums.linear import LinearProblem
+from truerank.rankers.sums.linear import LinearProblem, SummedCrossEntropy
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -23,7 +23,7 @@ def test_value_is_the_definitions_and_gradient_its_derivative(normalize, p):
     data = RankingData(X, y, qid, query_weight=weight)
 
     def of(rows):
-        return LinearProblem(rows, "never").cross_entropy(0.7, normalize, None)
+        return SummedCrossEntropy(LinearProblem(rows, "never"), 0.7, normalize, None)
 
     problem = of(data.in_parts(None))
     coef = np.random.default_rng(2).normal(size=p)

@@ -18,7 +18,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses import cross_entropy
 from truerank.matrices.content import order_by_content
-from truerank.rankers.sums.linear import LinearProblem
+from truerank.rankers.sums.linear import LinearProblem, SummedCrossEntropy
 from truerank.solvers import lbfgs
 
 test_scikit_learn_conformance = ranker_checks(
@@ -32,7 +32,7 @@ def some_data(seed, n=80, p=5, m=9):
 
 
 def cross_entropy_of(data, alpha, normalize=False):
-    return LinearProblem(data.in_parts(None), "never").cross_entropy(alpha, normalize, None)
+    return SummedCrossEntropy(LinearProblem(data.in_parts(None), "never"), alpha, normalize, None)
 
 
 def by_content(X, y, qid):

@@ -12,7 +12,7 @@ from truerank.losses.ramp import RampOracle
 from truerank.matrices.rows import LinearRows
 from truerank.measures import parse_measure
 from truerank.rankers.measure_svm import MeasureSVM
-from truerank.rankers.sums.linear import LinearProblem
+from truerank.rankers.sums.linear import LinearProblem, RampProblem
 from truerank.solvers.concave_convex import descend_ramp
 from truerank.solvers.result import Status
 
@@ -26,7 +26,7 @@ def made_up(seed, m=40, p=6):
 
 
 def problem_of(data, cutoff):
-    return LinearProblem(data.in_parts(None), "never").ramp(partial(RampOracle, cutoff=cutoff), 1)
+    return RampProblem(LinearProblem(data.in_parts(None), "never"), partial(RampOracle, cutoff=cutoff), 1)
 
 
 @pytest.mark.parametrize("C", [0.5, 20.0])

@@ -25,7 +25,7 @@ from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource, as_parts
 from truerank.data.splits import query_folds
-from truerank.rankers.base import Ranker
+from truerank.rankers.base import Ranker, answered
 from truerank.rankers.column_settings import CategoryColumns, frame_of
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
@@ -195,7 +195,7 @@ class CalibratedRanker(Ranker):
         check_predict_arguments(self, other)
         there = as_parts(X)
         if there is not None:
-            return there.each(_answered, self, "predict")  # type: ignore[return-value]
+            return there.each(answered, self, "predict")  # type: ignore[return-value]
         if isinstance(self.ranker_, RankerPipeline) and not isinstance(X, RankingData):
             return self.ranker_.predict(X, qid=qid)
         data = as_ranking_data(self, X, qid)
@@ -228,7 +228,7 @@ class CalibratedRanker(Ranker):
         """
         there = as_parts(X)
         if there is not None:
-            return there.each(_answered, self, "predict_proba")  # type: ignore[return-value]
+            return there.each(answered, self, "predict_proba")  # type: ignore[return-value]
         return probability_pairs(self.log_odds(X, qid=qid))
 
     def predict_log_proba(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> np.ndarray:
@@ -287,11 +287,6 @@ def cross_fitted_probabilities(
         values = part._calibrated_from(scores[held], data.take_queries(fold).offsets)
         log_odds[held] = part._relevant(part._at_least_of(values))
     return probability_pairs(log_odds)[:, 1]
-
-
-def _answered(rows: RankingData, ranker: CalibratedRanker, method: str) -> np.ndarray:
-    answer: np.ndarray = getattr(ranker, method)(rows)
-    return answer
 
 
 def cross_fitted_scores(

@@ -295,7 +295,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             check_predict_arguments(self, other)
         there = elsewhere(X)
         if there is not None:
-            return there.each(_predicted, self)
+            return there.each(answered, self, "predict")
         if not isinstance(X, RankingData):
             X, qid = self._without_query_column(X, qid)
         else:
@@ -314,7 +314,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         X, qid = self._without_query_column(X, qid)
         there = rows_elsewhere(X, None, qid)
         if there is not None:
-            return there.each(_ranked, self)  # type: ignore[return-value]
+            return there.each(answered, self, "rank")  # type: ignore[return-value]
         scores = self.predict(X, qid=qid)
         if isinstance(X, RankingData):
             grouping: Grouping = X
@@ -487,9 +487,6 @@ def _warn_of_flat_scores(ranker: Any, data: RankingData, known: np.ndarray | Non
     )
 
 
-def _predicted(rows: Matrix, ranker: Ranker) -> np.ndarray:
-    return ranker.predict(rows)
-
-
-def _ranked(rows: Matrix, ranker: Ranker) -> np.ndarray:
-    return ranker.rank(rows)
+def answered(rows: Matrix, ranker: Ranker, method: str) -> Any:
+    """Return the answer of a method of a ranker for the rows of a part."""
+    return getattr(ranker, method)(rows)

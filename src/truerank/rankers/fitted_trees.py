@@ -70,6 +70,11 @@ def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_
 
 def take_model(ranker: Any, begun: Any, n_features: int) -> None:
     """Copy the trees of a fitted model, and the attributes that they need, to the ranker."""
+    if not hasattr(begun, "tree_values_"):
+        raise InvalidInputError(
+            f"init_model must be a fitted ObliviousBoosting, got {begun!r:.80}. Pass a fitted one",
+            argument="init_model",
+        )
     if ranker.leaves == "auto":
         ranker.leaves_ = begun.kind_of_leaves
     kind, theirs = ranker.kind_of_leaves, begun.kind_of_leaves
@@ -157,28 +162,6 @@ CATEGORIES = names_of(CategoryTables)
 PROPENSITIES = ("click_propensities_", "skip_propensities_")
 # Only with some settings.
 OF_SOME = ("p_swap_", *names_of(FlatPlaces), "start_weights_", *names_of(Scaling), *PROPENSITIES, *CATEGORIES)
-
-
-def params_for_file(ranker: Any) -> dict[str, Any]:
-    """Return the parameters for a model file, which keeps no functions and no generators."""
-    params: dict[str, Any] = {
-        name: value for name, value in ranker.get_params(deep=False).items() if name != "callbacks"
-    }
-    fitted = hasattr(ranker, "tree_values_")  # else what a wrapper was given, of which it has fitted clones
-    if not isinstance(ranker.leaves, str) or (fitted and ranker.leaves == "auto"):
-        params["leaves"] = ranker.kind_of_leaves.as_dict()
-    if callable(ranker.objective):
-        named = getattr(ranker.objective, "__name__", type(ranker.objective).__name__)
-        params["objective"] = f"the function {named}"
-    names = list(getattr(ranker, "feature_names_in_", []))
-    if fitted and isinstance(ranker.monotone, dict):
-        params["monotone"] = monotone_signs(ranker.monotone, ranker.n_features_in_, names)
-    if ranker.interaction_constraints is not None:
-        sets = [[k if isinstance(k, str) else int(k) for k in one] for one in ranker.interaction_constraints]
-        params["interaction_constraints"] = sets
-    if ranker.random_state is not None:  # of a generator, the seed that a fit of a clone draws from it
-        params["random_state"] = ranker.seed_ if fitted else seed_of(copy.deepcopy(ranker.random_state))
-    return params
 
 
 class FittedTrees(CategoryColumns):
@@ -312,9 +295,26 @@ class FittedTrees(CategoryColumns):
         self._prepare()
         self._fitted_with = fit_settings(self)
 
-    def model_params(self) -> dict[str, Any]:
-        """Return the parameters for a model file."""
-        return params_for_file(self)
+    def model_params(self: Any) -> dict[str, Any]:
+        """Return the parameters for a model file, which keeps no functions and no generators."""
+        params: dict[str, Any] = {
+            name: value for name, value in self.get_params(deep=False).items() if name != "callbacks"
+        }
+        fitted = hasattr(self, "tree_values_")  # else what a wrapper was given, of which it has fitted clones
+        if not isinstance(self.leaves, str) or (fitted and self.leaves == "auto"):
+            params["leaves"] = self.kind_of_leaves.as_dict()
+        if callable(self.objective):
+            named = getattr(self.objective, "__name__", type(self.objective).__name__)
+            params["objective"] = f"the function {named}"
+        names = list(getattr(self, "feature_names_in_", []))
+        if fitted and isinstance(self.monotone, dict):
+            params["monotone"] = monotone_signs(self.monotone, self.n_features_in_, names)
+        if self.interaction_constraints is not None:
+            sets = [[k if isinstance(k, str) else int(k) for k in one] for one in self.interaction_constraints]
+            params["interaction_constraints"] = sets
+        if self.random_state is not None:  # of a generator, the seed that a fit of a clone draws from it
+            params["random_state"] = self.seed_ if fitted else seed_of(copy.deepcopy(self.random_state))
+        return params
 
     def _start(self) -> Start:
         weights = getattr(self, "start_weights_", None)

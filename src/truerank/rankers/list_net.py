@@ -13,7 +13,7 @@ from truerank.losses.listwise import LISTWISE
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import BinnedLinearRanker
-from truerank.rankers.sums.linear import LinearProblem
+from truerank.rankers.sums.linear import LinearProblem, SummedCrossEntropy
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.lbfgs import descend, minimise
 from truerank.solvers.path import path_values
@@ -148,7 +148,7 @@ class ListNet(BinnedLinearRanker):
         problem = LinearProblem(data.in_parts(self.n_jobs), self.scale)
 
         def solve(alpha: float) -> SolverResult:
-            loss = problem.cross_entropy(alpha, bool(self.normalize), LISTWISE[self.objective]())
+            loss = SummedCrossEntropy(problem, alpha, bool(self.normalize), LISTWISE[self.objective]())
             if loss.n_queries == 0:
                 return SolverResult(np.zeros(loss.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0, gap=0.0)
             curve = None if valid is None else EarlyStopping(chooser, self.convention, self.patience, valid=valid)

@@ -13,7 +13,7 @@ from truerank.losses.worst_rankings import RankingOracle, oracle_for
 from truerank.measures import parse_measure
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import BinnedLinearRanker
-from truerank.rankers.sums.linear import LinearProblem
+from truerank.rankers.sums.linear import LinearProblem, RampProblem, SummedPlanes
 from truerank.solvers.concave_convex import descend_ramp
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult
@@ -178,7 +178,7 @@ class MeasureSVM(BinnedLinearRanker):
         n_blocks = 1 if self.solver == "1-slack" else None
 
         margin = partial(RankingOracle, "AP", rel=rel) if ramp else partial(oracle_for, measure, rel=rel)
-        planes = problem.planes(margin, n_blocks)
+        planes = SummedPlanes(problem, margin, n_blocks)
 
         def solve(C: float) -> SolverResult:
             return planes.solve(C, tol=self.tol, max_iter=self.max_iter, slack_tol=self.slack_tol)
@@ -186,13 +186,9 @@ class MeasureSVM(BinnedLinearRanker):
         result = self._choose("C", values, solve, problem, valid, chooser)
         left_out = planes.n_left_out
         if ramp:
-            bound = problem.ramp(
-                partial(
-                    RampOracle, cutoff=measure.cutoff, gain=measure.setting("gain"),
-                    discount=measure.setting("discount"),
-                ),
-                n_blocks,
-            )  # fmt: skip
+            gain, discount = measure.setting("gain"), measure.setting("discount")
+            oracle_of = partial(RampOracle, cutoff=measure.cutoff, gain=gain, discount=discount)
+            bound = RampProblem(problem, oracle_of, n_blocks)
             start = result.coef / (problem.score_spread(result.coef) or 1.0)
 
             def rounds(C: float) -> list[SolverResult]:

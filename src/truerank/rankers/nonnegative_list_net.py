@@ -10,7 +10,7 @@ import numpy as np
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker
-from truerank.rankers.sums.linear import LinearProblem
+from truerank.rankers.sums.linear import LinearProblem, SummedCrossEntropy
 from truerank.solvers.result import Status
 
 
@@ -73,7 +73,7 @@ class NonnegativeListNet(LinearRanker):
         from scipy.optimize import minimize
 
         alpha, tol, max_iter = float(self.alpha), float(self.tol), int(self.max_iter)
-        problem = LinearProblem(data.in_parts(self.n_jobs), "never").cross_entropy(alpha, False, None)
+        problem = SummedCrossEntropy(LinearProblem(data.in_parts(self.n_jobs), "never"), alpha, False, None)
         p = data.n_features
         if problem.n_queries == 0:
             self.coef_, self.n_iter_, self.objective_, self.gradient_norm_ = np.zeros(p), 0, 0.0, 0.0

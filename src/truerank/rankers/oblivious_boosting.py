@@ -316,7 +316,7 @@ class ObliviousBoosting(FittedTrees):
                 )
             data = data.with_position(position)
         if init_model is not None:
-            self._take(init_model, data.n_features)
+            take_model(self, init_model, data.n_features)
         parts, watched = data.in_parts(self.n_jobs), beside if valid is None else valid.in_parts(self.n_jobs)
         begun = init_model is not None
         progress = trees_of(self) if begun else begun_progress(self, self.n_features_in_)
@@ -359,16 +359,6 @@ class ObliviousBoosting(FittedTrees):
             self.__dict__.pop(name, None)
         if automatic:
             self.leaves_, self.leaf_scores_ = choose_leaves(self, read)
-
-    def _take(self, begun: Any, n_features: int) -> None:
-        """Copy the trees of `init_model`."""
-        if not isinstance(begun, ObliviousBoosting) or not hasattr(begun, "tree_values_"):
-            found = "an unfitted one" if isinstance(begun, ObliviousBoosting) else type(begun).__name__
-            hint = ". Load it first: load_model(path)" if isinstance(begun, str) else ""
-            raise InvalidInputError(
-                f"init_model must be a fitted ObliviousBoosting, got {found}{hint}", argument="init_model"
-            )
-        take_model(self, begun, n_features)
 
     def _early_stopping(self, watched: bool) -> EarlyStopping | None:
         """Return the early stopping on validation queries, if there are any, after a check of its measure."""

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.data.ranking_data import RankingData
+from truerank.losses.graded_pairs import GradedPairs
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import BinnedLinearRanker
-from truerank.rankers.sums.linear import LinearProblem
+from truerank.rankers.sums.linear import LinearProblem, SummedPairs, SummedPlanes
 from truerank.solvers.cutting_planes import CuttingPlanes
 from truerank.solvers.newton import minimise_pairs
 from truerank.solvers.path import path_values
@@ -136,8 +137,8 @@ class RankSVM(BinnedLinearRanker):
         tol, max_iter = float(self.tol), int(self.max_iter)
         self._keep_edges(data, valid)
         problem = LinearProblem(data.in_parts(self.n_jobs), self.scale)
-        sums = problem.pair_sums(self.weighting)
-        planes = problem.pair_planes(sums, _HINGE_BLOCKS) if self.loss == "hinge" else None
+        sums = SummedPairs(problem, self.weighting)
+        planes = SummedPlanes(problem, GradedPairs, _HINGE_BLOCKS, of_pairs=True) if self.loss == "hinge" else None
         last = self._start(problem)
 
         def solve(C: float) -> SolverResult:

@@ -83,10 +83,6 @@ class LinearProblem:
         gram, moment = self.data.statistics(_moments)
         return np.array(gram), np.array(moment)
 
-    def cross_entropy(self, alpha: float, normalize: bool, objective: object) -> SummedCrossEntropy:
-        """Return the loss of ListNet, or another listwise loss."""
-        return SummedCrossEntropy(self, alpha, normalize, objective)
-
     def distinct_grades(self) -> np.ndarray:
         """Return the distinct grades, ascending."""
         return np.array(self.data.statistics(_grades, merge=np.union1d))
@@ -96,22 +92,6 @@ class LinearProblem:
         mass = self._mass()
         mean = float(self.data.statistics(_score_powers, weights, self._heaviest, 0.0, 1)) / mass
         return math.sqrt(float(self.data.statistics(_score_powers, weights, self._heaviest, mean, 2)) / mass)
-
-    def planes(self, oracle_of: OracleOf, n_blocks: int | None) -> SummedPlanes:
-        """Return the convex problem of `oracle_of(y, offsets)`; the weights of kept queries sum to 1."""
-        return SummedPlanes(self, oracle_of, n_blocks)
-
-    def ramp(self, oracle_of: OracleOf, n_blocks: int | None) -> RampProblem:
-        """Return the ramp bound of `oracle_of(y, offsets)`, with the same weights."""
-        return RampProblem(self, oracle_of, n_blocks)
-
-    def pair_sums(self, weighting: str) -> SummedPairs:
-        """Return the pairs of RankSVM with the weights of `weight_shares`."""
-        return SummedPairs(self, weighting)
-
-    def pair_planes(self, sums: SummedPairs, n_blocks: int | None) -> SummedPlanes:
-        """Return the problem of the hinge over the pairs of `sums`."""
-        return SummedPlanes(self, GradedPairs, n_blocks, of_pairs=True)
 
     def label_weights(self, rel: float) -> tuple[float, float]:
         """Return the total weight of relevant and of other documents, whose weight is that of their query."""
@@ -160,7 +140,7 @@ class SummedCrossEntropy:
 
 
 class SummedPairs:
-    """The sums of `PairSums` over parts, with its methods."""
+    """The sums of `PairSums` over parts, with its methods and the weights of `weight_shares`."""
 
     def __init__(self, problem: LinearProblem, weighting: str) -> None:
         self._rows, self.n_weights = problem.data, problem.n_weights
@@ -195,7 +175,11 @@ class SummedPairs:
 
 
 class SummedPlanes(CuttingPlanes):
-    """`CuttingPlanes` in which the plane of a block is the sum of the planes of the parts."""
+    """`CuttingPlanes` in which the plane of a block is the sum of the planes of the parts.
+
+    `oracle_of(y, offsets)` makes the oracle of a part. The weights of kept queries sum to 1; with `of_pairs` they are
+    those of `SummedPairs`.
+    """
 
     def __init__(
         self, problem: LinearProblem, oracle_of: OracleOf | None, n_blocks: int | None, of_pairs: bool = False
