@@ -141,6 +141,8 @@ FILES = {
         '{"id": "q2", "pregunta": "¿dónde está?", "secciones": ["F#1", "G#2"], "notas": null}\n',
         {"¿a qué hora?": {"F#1": 1}, "¿dónde está?": {"F#1": 1, "G#2": 1}},
     ),
+    "lists in cells": ('cv,cv_text,relevant_job_ids\nr1,"Go, C","j1,j2"\nr2,Agents,"j1,j2"\nr3,"Spark, R",j4\n', {
+        "Go, C": {"j1": 1, "j2": 1}, "Agents": {"j1": 1, "j2": 1}, "Spark, R": {"j4": 1}}),
     "grades in lists": ('film,other,fit\nv14,v61,["0"]\nv14,v26,["1"]\nv15,v61,["0"]\nv15,v62,["0"]\nv8,v7,["1"]\n', {
         "v14": {"v61": 0, "v26": 1}, "v15": {"v61": 0, "v62": 0}, "v8": {"v7": 1}}),
     "texts of chunks": (
@@ -190,6 +192,7 @@ def test_columns_of_several_judges_are_named_together(tmp_path):
         "user,task_id,query_id,row_id,relevance\n9,11,1,0,3\n9,11,1,1,2\n9,11,0,0,2\n9,10,0,0,3\n9,10,0,1,1\n8,11,0,0,1\n",
         "id,source_url,company,is_relevant,notes\n1,https://x.org/1,A,yes,\n2,https://x.org/2,B,no,too far\n",
         "trial,query,response,annotator_1,annotator_2,adjudicated\nt1,a b,c d,1,1,1\nt2,e f,g h,0,1,0\n",
+        '{"C1": {"tier": 5, "of": "x, y"}, "C2": {"tier": 4, "of": "z"}, "C3": {"tier": 5, "of": "u"}}',
         '[{"relevant_chunk_ids": ["a"]}, {"relevant_chunk_ids": ["b"]}]',
         "question_id,label,notes\n1,fully_correct,x\n2,wrong,y\n",
         "1\t17\t1\n1\t4\t2\n2\t17\t1\n2\t5\t2\n",

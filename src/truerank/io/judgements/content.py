@@ -210,16 +210,16 @@ def _with_lists(content: Content) -> Content:
         return content
     values = []
     for line, row in content.rows:
-        cells = [_listed(cell) if k in lists else cell for k, cell in enumerate(row)]
+        cells = [listed_in(cell) if k in lists else cell for k, cell in enumerate(row)]
         values.append((line, dict(zip(content.header, cells))))
     return Content(content.name, "json", content.text, values)
 
 
-def _listed(cell: str) -> Any:
+def listed_in(cell: str) -> Any:
     """Return the list in a cell; a number or a sentence is returned unchanged.
 
-    >>> _listed("d1|d2"), _listed("['d 1', 'd2']"), _listed("d1"), _listed("A sentence, as it is"), _listed("0.5")
-    (['d1', 'd2'], ['d 1', 'd2'], ['d1'], 'A sentence, as it is', '0.5')
+    >>> listed_in("d1|d2"), listed_in("['d 1', 'd2']"), listed_in("d1"), listed_in("A text, as it is"), listed_in("0.5")
+    (['d1', 'd2'], ['d 1', 'd2'], ['d1'], 'A text, as it is', '0.5')
     """
     if cell[:1] in ("[", "{"):
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):

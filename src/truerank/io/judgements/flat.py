@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from truerank.core.errors import DataFileError
-from truerank.io.judgements.content import Content
+from truerank.io.judgements.content import Content, listed_in
 from truerank.io.judgements.ratings import read_grade
-from truerank.io.judgements.roles import few, roles_of
+from truerank.io.judgements.roles import few, lists_documents, plain, roles_of
 
 ALL = "all"
 """The word of `grades` for the grade of every row of a table that has no grades."""
@@ -45,11 +45,21 @@ def as_table(content: Content, wanted: Collection[str] = ()) -> Content:
     if content.kind == "table":
         by_number = wanted and all(map(str.isdecimal, wanted)) and not {*wanted} <= {*content.header}
         if not by_number and (wanted or has_names(content)):
-            return content
+            return _with_lists(content)
     rows = [*content.lines()] if content.kind == "text" else [(1, content.header), *content.rows]
     width = max((len(row) for _, row in rows), default=0)
     rows = [(line, [*row, *[""] * (width - len(row))]) for line, row in rows]
     return content._replace(kind="table", header=[str(k) for k in range(1, width + 1)], rows=rows)
+
+
+def _with_lists(content: Content) -> Content:
+    """Return the table with lists in the cells of columns whose names tell of several documents, as `relevant_ids`."""
+    several = {k for k, name in enumerate(content.header) if lists_documents(plain(name)) and plain(name).endswith("s")}
+    rows = [[listed_in(cell) if k in several and isinstance(cell, str) else cell for k, cell in enumerate(row)]
+            for _, row in content.rows]  # fmt: skip
+    if not any(isinstance(cell, list) and len(cell) > 1 for row in rows for cell in row):
+        return content
+    return content._replace(rows=[(line, row) for (line, _), row in zip(content.rows, rows)])
 
 
 def _records(value: Any, around: dict[str, Any], key: str) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from truerank.io.judgements.roles import few, lists_documents, plain, roles_of
 
 _CLICKS = "Read it with `truerank clicks`; clicks are not judgements"
 _RUN = "Name it as a run; judgements have a grade for each document"
+NO_QUERY = "Judgements have a column such as 'query'"
 PAIRWISE = "pairwise labels", "The file compares two documents, but judgements have a grade for each document"
 _COMMENTS = r"\A(?:\s*#.*\n|\s*\n)*[ \t]*"
 _LOOKS = (
@@ -78,7 +79,7 @@ def _table(content: Content) -> tuple[str, str]:
             return "a run (scores of a system)", _RUN
         return f"a table of features or documents without grades {about}", "Add a column of grades, such as 'rating'"
     if "document" in roles:
-        return f"documents without queries {about}", "Judgements have a column such as 'query'"
+        return f"documents without queries {about}", NO_QUERY
     if {"query", "text"} & set(roles):
         return f"queries without documents {about}", "Judgements have a column such as 'doc_id'"
     return f"a table with the columns {shown}", "Judgements have columns of a query, a document and a grade"

@@ -139,7 +139,7 @@ def _pairs(query: _Column, document: _Column, columns: list[_Column]) -> tuple[f
     found = min(1.0, documents / queries - 1) - 2 * (1 - n / len(query.cells)) - 2 * (once and not document.lists)
     found += (grouped == queries < n) - (others == documents < n and grouped != queries)
     found += 0.5 * (columns.index(query) < columns.index(document)) - (2 * documents <= queries)
-    found -= 1.5 * (queries == 1 and query.role != "query") + 2 * _are_ranks(pairs)
+    found -= (1.5 if n < 4 else 4) * (queries == 1 and query.role != "query") + 2 * _are_ranks(pairs)
     return found + (0 if judge is None else 0.5 if judge.kinds < queries else -0.5), judge
 
 
@@ -180,6 +180,7 @@ def _found(columns: list[_Column], given: Mapping[str, str]) -> list[_Found]:
         if given.get("query", query.name) != query.name or given.get("document", document.name) != document.name:
             continue
         other = {query.role, document.role} & {"judge", "rank", "score", "grade"}
+        other |= {one.name for one in (query, document) if {*map(str.lower, one.filled)} <= {"true", "false"}}
         if other or ((query.about or document.about) and not given):
             continue
         pair = _pairs(query, document, columns)
@@ -240,6 +241,13 @@ def is_pairwise(content: Content) -> bool:
             if one not in (a, b) and (is_side or all(cell in own for cell, *own in zip(one.cells, a.cells, b.cells))):
                 return True
     return False
+
+
+def lacks_queries(content: Content) -> bool:
+    """Return whether a file has grades of things that occur once, and nothing that groups them."""
+    columns = _columns(as_table(content))
+    once = [one for one in columns if one.is_id and one.kinds == len(one.cells) > 1]
+    return bool(once) and any(one.as_grade >= 2 for one in columns)
 
 
 def _columns(table: Content) -> list[_Column]:

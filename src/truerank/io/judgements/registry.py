@@ -17,11 +17,11 @@ from truerank.io.first_bytes import TABLES, is_yaml
 from truerank.io.judgements.content import Content, of_text, read_content
 from truerank.io.judgements.flat import ALL, as_table, named
 from truerank.io.judgements.formats import Format
-from truerank.io.judgements.others import PAIRWISE, looks_like
+from truerank.io.judgements.others import NO_QUERY, PAIRWISE, looks_like
 from truerank.io.judgements.places import PLACES
-from truerank.io.judgements.proposals import is_pairwise, proposal
+from truerank.io.judgements.proposals import is_pairwise, lacks_queries, proposal
 from truerank.io.judgements.ratings import Ratings, graded, is_unrated, read_grade, read_scale
-from truerank.io.judgements.roles import has, lists_together, role_like, roles_of
+from truerank.io.judgements.roles import few, has, lists_together, role_like, roles_of
 from truerank.io.judgements.sets import beir_file
 from truerank.io.judgements.tables import content_of_frame, is_about, lacking, roles_in
 from truerank.io.streams import Source
@@ -229,6 +229,8 @@ def recognised(content: Content) -> Format | None:
 
 def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn:
     """Raise an error that describes a file and gives advice; `names` are columns by role."""
+    if content.kind == "table" and not content.rows:
+        raise DataFileError(f"the table has no rows, only the columns {few(content.header)}", content.name)
     looks, advice = looks_like(content)
     own = None
     if looks.startswith(_LOOSE):
@@ -236,6 +238,8 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
             looks, advice = PAIRWISE
         else:
             own = proposal(content, names)
+        if own is None and looks.startswith(("other JSON", "a table with")) and lacks_queries(content):
+            looks, advice = f"documents without queries ({few(as_table(content).header)})", NO_QUERY
     if own is not None:
         raise DataFileError(
             "expected judgements, but the column names do not identify the query, the document and the grade. "

@@ -234,7 +234,7 @@ def role_like(name: str) -> str | None:
     short = plain(name.rpartition(".")[2])
     names = {"score": SCORE, "rank": RANK, "judge": JUDGE, **ROLES}
     found = next((role for role, own in names.items() if short in own), None)
-    if found is None and _ONE.fullmatch(short):
+    if found is None and (_ONE.fullmatch(short) or (short.endswith("ids") and lists_documents(short))):
         return "document"
     if found is None and not re.search("(type|category|lang|language|date|time|count|length|notes?)$|^id$", short):
         patterns = {"judge": "^(judge|rater|annotator|assessor|reviewer|worker)|by$", **_LIKE}
