@@ -59,7 +59,7 @@ def test_advice_follows_the_figures(worth, evidence):
     assert f"[{-high:+.4f}, {-low:+.4f}]" in str(evidence)  # of the correction of p, not of the pair alone
     assert low < pairs["rrf"].low < pairs["rrf"].high < high
     assert evidence.recommended == "weighted-sum"
-    assert "no difference shown" in evidence.reason
+    assert "no significant difference" in evidence.reason
     assert str(evidence).count(CHOSEN) == 1
     result = evidence.to_dict()
     assert result["MAP"].keys() == {
@@ -72,7 +72,7 @@ def test_advice_follows_the_figures(worth, evidence):
     pool = RunPool(random_runs(0, n_topics=20, ties=False), random_qrels(1, n_topics=20))
     chance = cross_validate_fusion(pool, cv=4)
     assert chance.recommended != "learned"
-    assert "no difference shown" in chance.reason
+    assert "no significant difference" in chance.reason
 
 
 def test_advice_compares_with_the_best_run_too():
@@ -88,7 +88,7 @@ def test_advice_compares_with_the_best_run_too():
         return FusionEvidence({"MAP": AP(convention="trec")}, {"MAP": own}, {"MAP": own}, topics, ["a"], 5, 0)
 
     assert advice().recommended == "best-run"
-    assert "no difference shown" in advice().reason
+    assert "no significant difference" in advice().reason
     assert advice(learned=best + 0.05 + 0.01 * rng.random(50)).recommended == "learned"
     worse = advice(learned=best - 0.05 - 0.01 * rng.random(50))
     assert worse.recommended == "best-run"

@@ -71,7 +71,7 @@ def test_chance_is_no_importance(planted):
     np.testing.assert_array_equal(above, found.p_adjusted < 0.05)
     assert (found.p_adjusted[4], found.noise_floor[4], found.n_queries) == (1.0, 0.0, 30)
     assert "corrected over 5 features (step-down max-T)" in str(found)
-    assert str(found).endswith("Loss shown at 0.05: feature 2, feature 4")
+    assert str(found).endswith("Significant loss at 0.05: feature 2, feature 4")
     one = permutation_importance(RidgeRanker().fit(planted), planted.take_queries([0]), random_state=2)
     assert (one.p_adjusted == 1).all()
     assert np.isnan(one.low).all()

@@ -132,7 +132,7 @@ def test_objects_of_other_libraries_say_what_to_pass(sets):
     ("arguments", "words"),
     [
         ({"lambdarank_unbiased": True, "objective": "rank:pairwise"}, "goes with objective='rank:ndcg'"),
-        ({"langevin": True}, "nothing like it here"),
+        ({"langevin": True}, "no counterpart"),
         ({"reg_alpha": 0.5}, "alpha is the squared one"),
         ({"max_depth": 3, "depth": 4}, "give depth only"),
         ({"n_estimatros": 3}, "did you mean 'n_estimators'"),
@@ -388,7 +388,7 @@ def test_settings_of_fit_that_ask_for_nothing_are_taken(sets):
 
 def test_group_and_qid_say_the_same_once(sets):
     data = sets[0]
-    with pytest.raises(InvalidInputError, match="give qid only"):
+    with pytest.raises(InvalidInputError, match="Pass only qid"):
         ObliviousBoosting().fit(data.X, data.y, qid=data.qid, group=data.group_sizes)
     with refused(InvalidInputError, argument="eval_set"):
         AdaRank().fit(data, eval_set=[sets[1], sets[2]])

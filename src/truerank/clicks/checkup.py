@@ -21,7 +21,7 @@ def examine_log(log: ClickLog) -> list[str]:
     Examples
     --------
     >>> examine_log(ClickLog([1, 1], ["q", "q"], ["a", "b"], [1, 2], [1, 0], ranker=["x", "x"]))[0]
-    'position 2 has no clicks in 1 impression; check that it is displayed and its clicks are logged'
+    'position 2 has no clicks in 1 impression. Check that it is displayed and its clicks are logged'
     """
     found: list[str] = []
     shown, clicked = (np.bincount(log.position, weights=w) for w in (None, log.clicked))

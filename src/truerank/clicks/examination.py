@@ -88,15 +88,15 @@ class Examination(Result):
     identified_ : bool
         False if the log does not determine the propensities, or contradicts the model.
     reasons_ : list of str
-        Reasons why the propensities are not identified, and checks that were not possible (changes by date, in a log
-        without times).
+        Reasons why the propensities are not identified, and impossible checks (changes by date, in a log without
+        times).
     tests_ : dict of str to float
         z of each test. `"relevance"` (position model): clicks fall with the position equally for documents of high and
         of low click rate. `"context"`: the click rate of a document at a position does not depend on the clicks above
         it. `"exclusion"`: clicks within a list do not exclude each other. The model is rejected beyond 2.58 (exclusion:
         below -2.58). `"balance"`: a document gets equally many clicks at a position in the lists of all rankers. Above
-        3.29, the assignment of rankers is rejected. `"levels"` (trust model): click rates differ between documents; at
-        least 2 is required.
+        3.29, the assignment of rankers is rejected. `"levels"` (trust model): click rates differ between documents (at
+        least 2).
     draws_ : float64 array (n_draws, 2, K)
         α and β of each bootstrap sample.
 
@@ -512,8 +512,7 @@ def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> 
 
     Context: whether more clicks above the document go with more or with fewer clicks on it. The two counts are from
     different halves of the impressions, so their products have mean 0 if only document and position matter. Balance:
-    whether one ranker gets more clicks than all others. The z is the largest value of all rankers, with Bonferroni's
-    correction.
+    whether one ranker gets more clicks than others. The z is the largest of all rankers, with Bonferroni's correction.
     """
     running = np.cumsum(log.clicked, dtype=np.int32) - log.clicked
     above = running - np.repeat(running[log.offsets[:-1]], np.diff(log.offsets))  # clicks above each row in its list

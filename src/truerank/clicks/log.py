@@ -85,8 +85,7 @@ class ClickLog:
     offsets : int64 array (n_impressions + 1,)
         First row of each impression.
     skipped : dict of str to int
-        Number of impressions, queries or events that were left out, by reason, and of rows of columns that were left
-        out.
+        Number of impressions, queries or events that were left out, by reason, and of rows of omitted columns.
 
     Raises
     ------

@@ -54,16 +54,15 @@ def read_clicks(
         lists, and without this file, the events named `shown_action` are the shown documents. `ClickLog.skipped` counts
         queries without shown documents, and events without a query.
     format : "table", "json-lines", "ubi" or None, default None
-        Default: by the suffix, or "ubi" for JSON whose first object has an `action_name`, and for any file with
-        `queries`.
+        Default: by the suffix, or "ubi" for JSON whose first object has an `action_name`, and with `queries`.
     columns : dict of str to str, optional
-        Columns, or dotted paths in JSON (`attributes.bucket`), whose names differ from those of `ClickLog`. For UBI:
-        "query" (default `user_query`), "session" (`client_id`), "time" (`timestamp`) and "ranker" (none).
+        Columns, or dotted paths in JSON (`attributes.bucket`), whose names differ from the names in `ClickLog`. For
+        UBI: "query" (default `user_query`), "session" (`client_id`), "time" (`timestamp`) and "ranker" (none).
     first_position : {0, 1}, default=1
         Number of the first position in the log.
     bad : {"error", "skip"}, default="error"
-        As in `ClickLog`; errors name the file, and the line of a text file. For UBI, a click on a document that was not
-        shown is also bad.
+        As in `ClickLog`; errors name the file, and the line of a text file. For UBI, clicks on unshown documents are
+        also bad.
     shown_action, click_action : str, default="impression", "click"
         UBI's `action_name` of a shown and of a clicked document. Other events are ignored.
 

@@ -66,8 +66,8 @@ def confidence_sequence(
 
     Notes
     -----
-    Time O(400 n). Ends are rounded outwards to a grid with steps of 0.005 (high - low), and of 1/16 of the standard
-    error near the mean.
+    Time O(400 n). Ends are rounded outwards to a grid with steps of 0.005 (high - low), and 1/16 standard errors near
+    the mean.
 
     Examples
     --------

@@ -156,8 +156,8 @@ def evaluate_from_clicks(
     Notes
     -----
     The error of clicks is summed by session (by impression without sessions), so that the clicks of a user may depend
-    on each other. The bootstrap draws of the examination add its uncertainty. Time O(n log n), plus O(documents in the
-    lists) for each of 100 draws.
+    on each other. The bootstrap draws of the examination add its uncertainty. Time O(n log n), plus O(listed documents)
+    for each of 100 draws.
 
     Examples
     --------
@@ -249,8 +249,7 @@ class _Ratings:
     weighted: bool  # by impressions
 
     def __post_init__(self) -> None:
-        """Estimate the relevances for each draw of the examination, and the residuals of the rows for the first
-        draw."""
+        """Estimate the relevances for each draw of the examination, and the residuals of rows for the first."""
         log = self.log
         ranker = np.zeros(log.n_rows, dtype=np.int32) if log.ranker is None else log.ranker + 1
         self.cells = cells = log.cells(log.position, ranker)

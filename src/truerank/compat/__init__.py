@@ -1,1 +1,1 @@
-"""Names of other programs and libraries, and how trec_eval reads, computes and prints."""
+"""Names of other programs and libraries, and trec_eval's input, computations and output."""

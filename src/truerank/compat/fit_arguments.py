@@ -1,4 +1,4 @@
-"""Translate arguments of `fit` and `predict` in the words of XGBoost, LightGBM and CatBoost, or explain them."""
+"""Translate or explain arguments of `fit` and `predict` of XGBoost, LightGBM and CatBoost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from truerank.data.row_source import elsewhere
 QUERY_COLUMN = "qid"
 _LIBRARIES = ("catboost", "lightgbm", "xgboost")
 _FOREIGN_DATA = (
-    "X is a {} of {}; pass the rows from which it was made: fit(X, y, qid=qid, eval_set=(X_valid, y_valid, "
+    "X is a {} of {}; pass the rows from which it was created: fit(X, y, qid=qid, eval_set=(X_valid, y_valid, "
     "qid_valid)), predict(X)"
 )
 _OTHERS = "a function of `truerank.core.rounds.Round` (round, measures, arrays), which stops the fit by returning True"
@@ -31,7 +31,7 @@ _OTHERS = "a function of `truerank.core.rounds.Round` (round, measures, arrays),
 
 @dataclass
 class FitCall:
-    """The arguments of one fit in truerank's words."""
+    """The arguments of a fit, under truerank's names."""
 
     callbacks: list[Callback] = field(default_factory=list)
     sets: list[tuple[str, Any]] = field(default_factory=list)  # validation sets by name; the last one chooses
@@ -43,7 +43,7 @@ class FitCall:
 
 
 def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[str, Any]) -> tuple[Any, Any, FitCall]:
-    """Return X and `qid` of a fit, and its other arguments; `other` keeps what is unknown.
+    """Return X and `qid` of a fit, and its other arguments; `other` keeps unknown arguments.
 
     `eval_set` is RankingData, (X, y, qid), (X, y), or a list or dict of these. `other` may have `group` (sizes),
     `group_id`, `eval_X`, `eval_y`, `eval_qid`, `eval_group`, `eval_names`, `callbacks`, `verbose`, `eval_metric`,
@@ -72,7 +72,7 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
         del other["eval_metric"]
         if eval_set is None:
             raise InvalidInputError(
-                f"{name}.fit: eval_metric judges the queries of eval_set, which is missing", argument="eval_metric"
+                f"{name}.fit: eval_metric requires eval_set, which is missing", argument="eval_metric"
             )
         _read_measures(call, metric, f"{name}.fit: eval_metric")
     elif isinstance(known.get("validation_measure"), list | tuple):
@@ -92,7 +92,7 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
 
 
 def _read_callback(one: Any, name: str, known: Mapping[str, Any], call: FitCall, verbose: list[Any]) -> None:
-    """Read a callback: a function of ours, or an object of another library, whose setting is taken from it."""
+    """Read a callback: a function of the user, or an object of another library, from which the setting is read."""
     kind = type(one).__name__.strip("_").removesuffix("Callback")
     attribute, ours, instead = CALLBACKS.get(kind, ("", "", _OTHERS))
     value = next((getattr(one, own) for own in attribute.split() if hasattr(one, own)), None)
@@ -128,9 +128,9 @@ def _read_categories(name: str, known: Mapping[str, Any], call: FitCall, other: 
 
 
 def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None) -> tuple[Any, Any]:
-    """Return X without its column `qid`, as XGBoost does, and the column if `qid` is None; other X stay as they are.
+    """Return X without its column `qid`, as XGBoost does, and the column if `qid` is None; any other X is unchanged.
 
-    The column stays if it is in the `features` (names) of a fitted ranker. A column that differs from `qid` raises
+    The column is kept if it is in the `features` (names) of a fitted ranker. A column that differs from `qid` raises
     `InvalidInputError`.
     """
     X = X.data if hasattr(X, "fit_arguments") else X
@@ -141,15 +141,15 @@ def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None
     there = elsewhere(X)
     column = np.asarray(X[QUERY_COLUMN]) if there is None else X[QUERY_COLUMN]
     if qid is not None and there is not None:
-        raise InvalidInputError("X has a column 'qid', and qid was given too; drop one of them", argument="X")
+        raise InvalidInputError("X has a column 'qid', and qid was also given. Omit one of them", argument="X")
     if qid is not None and not (len(column) == np.size(qid) and (column == np.asarray(qid)).all()):
-        raise InvalidInputError("the column 'qid' of X differs from qid=…; drop the wrong one", argument="qid")
+        raise InvalidInputError("the column 'qid' of X differs from qid=…. Omit the wrong one", argument="qid")
     others = [label for name, label in labels.items() if name != QUERY_COLUMN]
     return X.select(others) if hasattr(X, "column_names") else X[others], column
 
 
 def _refuse_foreign(value: object, sentence: str) -> None:
-    """Raise InvalidInputError if the class of a value, or a base class, is of another library."""
+    """Raise InvalidInputError if the class of a value, or a base class, belongs to another library."""
     for base in type(value).__mro__:
         library = base.__module__.partition(".")[0]
         if library in _LIBRARIES:
@@ -157,15 +157,15 @@ def _refuse_foreign(value: object, sentence: str) -> None:
 
 
 def _read_measures(call: FitCall, given: object, name: str) -> None:
-    """Read one measure or several; the last one chooses, as in XGBoost."""
+    """Read one measure or several; the last measure selects the round, as in XGBoost."""
     listed = list(given) if isinstance(given, list | tuple) else [given]
     if not listed:
-        raise InvalidInputError(f"{name} names no measure; such as 'ndcg@10'")
+        raise InvalidInputError(f"{name} is not a measure such as 'ndcg@10'")
     *call.measures, call.settings["validation_measure"] = [measure_of(name, one) for one in listed]
 
 
 def period_of(verbose: object) -> int:
-    """Return the number of rounds between two lines; 0 means none, as does a negative number in LightGBM.
+    """Return the number of rounds between two lines; 0 and, in LightGBM, negative numbers mean no lines.
 
     >>> period_of(True), period_of(-1), period_of(10)
     (1, 0, 10)
@@ -182,7 +182,7 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
         if given is None:
             continue
         if qid is not None:
-            raise InvalidInputError(f"{name}.fit: {alias} and qid were both given; give qid only")
+            raise InvalidInputError(f"{name}.fit: {alias} and qid were both given. Pass only qid")
         qid = given if alias == "group_id" else _of_sizes(given, alias)
     eval_qid, eval_group = other.pop("eval_qid", None), other.pop("eval_group", None)
     names = other.pop("eval_names", None)
@@ -210,10 +210,12 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
         _refuse_foreign(one, _FOREIGN_DATA)
         if isinstance(one, tuple | list) and len(one) == 2 and (ids is not None or counts is not None):
             if ids is not None and counts is not None:
-                raise InvalidInputError(f"{name}.fit: give eval_qid or eval_group, not both", argument="give")
+                raise InvalidInputError(f"{name}.fit: pass eval_qid or eval_group, not both", argument="give")
             one = (*one, ids if ids is not None else _of_sizes(counts, "eval_group"))
         elif ids is not None or counts is not None:
-            raise InvalidInputError(f"{name}.fit: eval_qid and eval_group go with eval_set=[(X, y)], got more in it")
+            raise InvalidInputError(
+                f"{name}.fit: eval_qid and eval_group require eval_set=[(X, y)], but a set has more entries"
+            )
         if isinstance(one, tuple | list) and len(one) in (2, 3):
             rows, ids = without_query_column(one[0], one[2] if len(one) == 3 else None)
             one = (rows, one[1]) if ids is None and len(one) == 2 else (rows, one[1], ids)
@@ -263,11 +265,11 @@ def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
 
 
 def weights_by_row(weight: ArrayLike, data: RankingData) -> Any:
-    """Return `sample_weight`; raise if it has one entry for each query."""
+    """Return `sample_weight`; raise if it has one entry for each query instead of each row."""
     if np.shape(np.asarray(weight)) == (data.n_queries,) != (data.n_rows,):
         raise InvalidInputError(
-            f"sample_weight has one entry for each of the {data.n_queries} queries, as XGBoost's; weights of queries "
-            f"go to query_weight, and sample_weight has one for each of the {data.n_rows} rows",
+            f"sample_weight has one entry for each of the {data.n_queries} queries, as in XGBoost. Pass weights of "
+            f"queries as query_weight; sample_weight requires an entry for each of the {data.n_rows} rows",
             argument="sample_weight",
         )
     return weight
@@ -301,7 +303,7 @@ def _drop_what_asks_for_nothing(name: str, other: dict[str, Any]) -> None:
 
 
 def refuse_unknown(ranker: Any, other: Mapping[str, Any], refused: Mapping[str, str] | None = None) -> None:
-    """Raise one error for all arguments of `other` and all `refused` ones, which ends in calls that are accepted."""
+    """Raise one error for all arguments of `other` and all `refused` arguments, with calls that are accepted."""
     name, known = type(ranker).__name__, ranker.get_params(deep=False)
     problems, settings = dict(refused or {}), dict[str, Any]()
     for key, value in other.items():

@@ -141,7 +141,7 @@ INSTEAD = by_name(
         "this ranker boosts trees; rank-svm and list-net are linear rankers": "booster",
         "boosting here is plain gradient boosting": "boosting_type boosting",
         "name the columns of categories instead, such as categorical=['brand']": "feature_types",
-        "patience=None keeps all trees; patience=N those up to the best one on eval_set": "use_best_model",
+        "patience=None keeps all trees; patience=N keeps the trees up to the best round on eval_set": "use_best_model",
         "warm_start=True continues a fitted ranker, which save_model stores": "save_snapshot",
         "they go to fit(…, callbacks=[…])": "callbacks",  # of rankers whose constructor has none
         "pass validation queries to fit(…, eval_set=(X, y, qid))": "eval_fraction",

@@ -1,6 +1,6 @@
 """Accept or explain the names of rankers' parameters in XGBoost, LightGBM and CatBoost.
 
-`docs/howto/coming-from.md` has a table of them.
+The page `docs/howto/coming-from.md` has a table of the names.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def advice(cls: type, name: str) -> str:
     if name in INSTEAD or name in WARNED:
         return (INSTEAD | WARNED)[name]
     if name in NOTHING_LIKE_IT:
-        return "there is nothing like it here; leave it out"
+        return "truerank has no counterpart; omit it"
     if ours is not None:
         return f"it is {ours} in other rankers; {cls.__name__} does not have it"
     return ""
 
 
 def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any], *, begun: bool = False) -> dict[str, Any]:
-    """Return the arguments of a ranker's constructor under our names, from names of other libraries.
+    """Return the arguments of a ranker's constructor under truerank's names, from names of other libraries.
 
-    One warning lists what is near to ours or has no effect, and names the objective unless it was given or `begun`.
-    One InvalidInputError lists all names without a counterpart, and ends in a constructor that is accepted.
+    One warning lists all approximate names and names without effect, and states the objective unless it was given or
+    `begun`. One InvalidInputError lists all names without a counterpart, and ends in a constructor that is accepted.
     """
     result: dict[str, Any] = {}
     notes, refused = list[str](), dict[str, str]()
@@ -55,7 +55,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any], *,
             result[name] = _objective(value, notes) if name == "objective" else value
         elif ours in known and (ours in given or ours in result):
             raise InvalidInputError(
-                f"{cls.__name__}: {name} is {ours} here, and both were given; give {ours} only", code="given-twice"
+                f"{cls.__name__}: {name} is {ours} here, and both were given. Pass only {ours}", code="given-twice"
             )
         elif ours in known:
             if value is not None:
@@ -78,7 +78,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any], *,
 
 
 def _approximate(name: str, value: Any, given: Mapping[str, Any], result: dict[str, Any], notes: list[str]) -> None:
-    """Add the parameter that is near to one of another library, unless it was given; of two depths the smaller."""
+    """Add the approximate parameter for one of another library, unless it was given; of two depths the smaller."""
     ours, how, difference = NEAR[name]
     found: Any
     if how == "depth":
@@ -97,7 +97,7 @@ def _approximate(name: str, value: Any, given: Mapping[str, Any], result: dict[s
 def _refusal(
     cls: type, refused: Mapping[str, str], given: Mapping[str, Any], result: Mapping[str, Any], known: Mapping[str, Any]
 ) -> str:
-    """Return a message about all parameters without a counterpart, with the constructor that has the others."""
+    """Return a message about all parameters without a counterpart, with a constructor of the accepted parameters."""
     lines = [f"{name}={given[name]!r:.60}: {why}" for name, why in refused.items()]
     about = lines[0] if len(lines) == 1 else "".join(f"\n  {line}" for line in lines)
     kept = dict(result)
@@ -144,7 +144,7 @@ def asks_for_nothing(name: str, value: Any) -> bool:
 
 
 def _settled(known: Mapping[str, Any], given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    """Add the measure of XGBoost's `rank:map`, and translate `lambdarank_unbiased`: rows are in the order shown."""
+    """Add the measure of XGBoost's `rank:map`, and translate `lambdarank_unbiased`: rows are in display order."""
     settled = dict(given)
     named = next((given[key] for key in ("objective", "loss_function") if isinstance(given.get(key), str)), "")
     if named == "rank:map" and "measure" in known:
@@ -192,7 +192,7 @@ def _converted(name: str, ours: str, value: Any, notes: list[str]) -> Any:
 
 
 def measure_of(name: str, value: object) -> Any:
-    """Return `ndcg@10`, or CatBoost's `NDCG:top=10;type=Exp`, as a name of a measure here."""
+    """Return the truerank name of a measure such as `ndcg@10`, or CatBoost's `NDCG:top=10;type=Exp`."""
     if isinstance(value, str) and OBJECTIVES.get(value) in ("lambdarank", "xe-ndcg"):
         return "ndcg"  # LightGBM's metric="lambdarank"
     if not isinstance(value, str) or ":" not in value:
@@ -202,7 +202,9 @@ def measure_of(name: str, value: object) -> Any:
     cutoff = parts.pop("top", None)
     kind = parts.pop("type", None)
     if parts:
-        raise InvalidInputError(f"{name}: {value!r} sets {', '.join(parts)}, which is not read; see docs/measures.md")
+        raise InvalidInputError(
+            f"{name}: {value!r} sets {', '.join(parts)}, which is not supported; see docs/measures.md"
+        )
     gain = {None: "", "Exp": '(gain="exponential")', "Base": '(gain="linear")'}.get(kind)
     if gain is None:
         raise InvalidInputError(f"{name}: {value!r}: type is Base or Exp, got {kind!r}")
@@ -215,6 +217,6 @@ def _objective(value: object, notes: list[str]) -> Any:
     name, _, settings = value.partition(":") if value.partition(":")[0] in OBJECTIVES else (value, "", "")
     if settings or name == "StochasticRank":
         notes.append(
-            f"objective={value!r} is {OBJECTIVES[name]!r} here; other settings go to objective_params or measure"
+            f"objective={value!r} is {OBJECTIVES[name]!r} here. Pass other settings as objective_params or measure"
         )
     return OBJECTIVES.get(name, name)

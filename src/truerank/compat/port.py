@@ -2,8 +2,8 @@
 
     from truerank.compat import port as lgb  # or as xgb; or: from truerank.compat.port import CatBoostRanker, Pool
 
-The rankers are `ObliviousBoosting` with the objective that the library trains by default. `Dataset`, `DMatrix` and
-`Pool` hold the rows, `train` fits a ranker to them, and callbacks set what they set there.
+The rankers are `ObliviousBoosting` with the default objective of the library. `Dataset`, `DMatrix` and
+`Pool` hold the rows, `train` fits a ranker to the rows, and callbacks have the effects of the library's callbacks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HARMLESS = (
 
 def _ranker(objective: str) -> Any:
     def ranker(params: Mapping[str, Any] | None = None, **settings: Any) -> Any:
-        """Return an `ObliviousBoosting` of parameters in the words of another library."""
+        """Return an `ObliviousBoosting` from parameters under the names of another library."""
         given = {**(params or {}), **settings}
         default = {} if {"objective", "loss_function"} & given.keys() else {"objective": objective}
         return resolve("truerank.rankers.oblivious_boosting:ObliviousBoosting")(**default, **given)
@@ -38,7 +38,7 @@ CatBoostRanker, CatBoost = _ranker("yetirank"), _ranker("mse")
 
 
 class Dataset:
-    """Rows, grades and queries in one object: `Dataset`, `DMatrix` and `Pool`."""
+    """Rows, grades and queries in one object, as in `Dataset`, `DMatrix` and `Pool`."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class EvaluationMonitor:
 
 
 class RecordEvaluation:
-    """Keep the values by round in a dict."""
+    """Store the values by round in a dict."""
 
     def __init__(self, eval_result: dict[str, Any]) -> None:
         self.eval_result = eval_result
@@ -156,9 +156,9 @@ class LearningRateScheduler:
 
 
 class TrainingCallback:
-    """Base of callbacks in the form of XGBoost: `after_iteration(model, epoch, evals_log)` ends the fit by True.
+    """Base of callbacks in XGBoost's form: `after_iteration(model, epoch, evals_log)` returns True to end the fit.
 
-    `model` is None, because the trees are not a model before the fit ends.
+    `model` is None, because there is no model before the fit ends.
     """
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ class TrainingCallback:
         return bool(self.after_iteration(None, done.round - 1, log))
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """Do nothing; subclasses replace it."""
+        """Do nothing; subclasses override this method."""
         return False
 
 

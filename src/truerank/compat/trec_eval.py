@@ -1,9 +1,9 @@
-"""NIST's trec_eval 10.0, option by option: reads the files that it reads, and prints the same bytes.
+"""NIST's trec_eval 10.0, option by option, with the same input files and the same output bytes.
 
 `Evaluation.lines` yields the output. Errors are `TrecEvalError` with trec_eval's exit code; the lines that trec_eval
 prints before an error are yielded first. Differences:
 
-1. A qrels file that ends in a comment is read. trec_eval reads beyond the end of its memory there.
+1. A qrels file that ends in a comment is read, whereas trec_eval reads beyond the end of its memory.
 2. Errors: negative levels of relevance, grades above a million, parameters that are not finite, bytes of value 0.
 3. Control characters in messages are escaped.
 4. `-D` prints no traces.
@@ -55,7 +55,7 @@ NICKNAMES: dict[str, list[str]] = {
 
 
 class TrecEvalError(Exception):
-    """An input or an option that trec_eval refuses too; `code` is its exit code."""
+    """An error for an input or option that trec_eval also rejects; `code` is its exit code."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class TrecEvalError(Exception):
 
 @dataclass
 class Options:
-    """The options of one call."""
+    """The options of a call."""
 
     measures: list[str] = field(default_factory=list)  # -m
     by_query: bool = False  # -q
@@ -190,10 +190,10 @@ Parser = Callable[[bytes], "tuple[list[tuple[int, bytes]], list[bytes], list[flo
 
 
 def read_results(text: bytes, parser: Parser | None = None) -> Results:
-    """Read a run as trec_eval does: six columns or more, without comments and blank lines.
+    """Read a run as trec_eval does: at least six columns, without comments and blank lines.
 
-    `parser` may return (first row, name) where the topic changes, the documents and the scores of a text; None leaves
-    the text to the code here.
+    `parser` may return (first row, name) where the topic changes, the documents and the scores of a text; None means
+    that this module parses the text.
     """
     what = "trec_eval.get_results"
     if parser and b"\0" not in text and (parsed := parser(text)) is not None:
@@ -250,7 +250,7 @@ class Wanted(NamedTuple):
 
 
 def named_measures(argument: str) -> tuple[list[str], str]:
-    """Return the measures that an argument of -m names, and the parameters after its first dot (`P.5,10`)."""
+    """Return the measures of an argument of -m, and the parameters after its first dot (`P.5,10`)."""
     name, dot, parameters = argument.partition(".")
     if dot and not parameters:
         raise TrecEvalError(f"trec_eval: improper measure in parameter '{name}'", 1)
@@ -262,10 +262,7 @@ def named_measures(argument: str) -> tuple[list[str], str]:
 
 
 def wanted_measures(given: Sequence[str]) -> list[Wanted]:
-    """Resolve the arguments of -m, in the order of trec_eval's output.
-
-    The first parameters count where a measure is given twice.
-    """
+    """Resolve the arguments of -m in trec_eval's order. If a measure is given twice, its first parameters count."""
     marked: set[str] = set()
     parameters: dict[str, str] = {}
     for argument in given or ["official"]:
@@ -309,7 +306,7 @@ def _wanted(root: str, measure: Measure, text: str | None) -> Wanted:
 
 
 def in_order(documents: list[bytes], scores: list[float], descending_names: bool) -> list[bytes]:
-    """Return the documents by score, the highest first; ties by name."""
+    """Return the documents by descending score; ties by name."""
     if all(map(gt, scores, scores[1:])):
         return documents
     if (total := sum(scores)) != total:  # with a nan, no comparison holds
@@ -334,7 +331,7 @@ def in_order(documents: list[bytes], scores: list[float], descending_names: bool
 
 
 class _Group(NamedTuple):
-    """A topic's judgements of one group: grades by document, the highest grade, and counts by grade from 0."""
+    """The judgements of one group for a topic: grades by document, the highest grade, and counts by grade from 0."""
 
     known: Grades
     highest: int
@@ -369,7 +366,7 @@ _NOT_PRINTED = "%.0s%.0s"
 
 
 class Evaluation:
-    """Runs against one set of judgements; `lines` yields what trec_eval prints."""
+    """An evaluation of runs with one set of judgements; `lines` yields the output of trec_eval."""
 
     def __init__(self, judgements: Judgements, options: Options) -> None:
         if options.level < 0:
@@ -385,7 +382,7 @@ class Evaluation:
         self._groups: dict[bytes, list[_Group]] = {}
 
     def _template(self, wanted: Wanted, name: str, summary: bool) -> str:
-        """The line of a value, without topic and value."""
+        """Return the output line of a value, without topic and value."""
         measure, z = wanted.measure, "Z" if self.options.zscores is not None else ""
         start = f"{name:<22}".replace("%", "%%") + "\t%s\t"
         if wanted.root == "relstring":
@@ -440,7 +437,7 @@ class Evaluation:
                     values += measure.values(None, parameters)
                 elif measure.needs != _NEEDED[form]:
                     raise ValueError(
-                        f"the measure needs judgements in the format {measure.needs} (-R), these are {form}"
+                        f"the measure requires judgements in the format {measure.needs} (-R), but the format is {form}"
                     )
                 elif measure.needs == "prefs":
                     judged = judged or self._judged(topic, found)
@@ -490,7 +487,7 @@ class Evaluation:
         return lists
 
     def _counted(self, topic: bytes) -> list[_Group]:
-        """Return the topic's groups of judgements, which are kept for the next run."""
+        """Return the topic's groups of judgements, which are cached for the next run."""
         groups = []
         for _, known in self.judgements.grades[topic]:
             highest = max(known.values())
@@ -505,7 +502,7 @@ class Evaluation:
         return groups
 
     def _averaged(self, totals: list[float], n_topics: int, run: str) -> list[float | str]:
-        """Return the values over all topics: with -c all of the qrels, also if -D chose one."""
+        """Return the values over all topics; with -c, over all topics of the qrels, even if -D selected one."""
         n = len(self._topics) if self.options.complete else n_topics
         averages: dict[str, Callable[[float], float | str]] = {
             "mean": lambda total: total / n,
@@ -521,13 +518,13 @@ class Evaluation:
 
     @cached_property
     def _n_relevant(self) -> float:
-        """Relevant documents of all topics, as -c counts them: grades above 0."""
+        """Return the number of relevant documents of all topics, as -c counts them: grades above 0."""
         groups = [known for topic in self.judgements.grades.values() for _, known in topic]
         return float(sum(grade > 0 for known in groups for grade in known.values()))
 
 
 def _of_absent(name: str, value: float | str) -> float | str:
-    """Return the value of a topic that the run lacks (-c), for measures that are not 0 then."""
+    """Return the value of a topic that the run lacks (-c), for measures where this value is not 0."""
     if name == "relstring":
         return ""
     return 0.0 if name in ("num_ret", "utility", "rbp_resid") or name.startswith("unj") else value

@@ -1,8 +1,8 @@
 """The measures of NIST's trec_eval 10.0, computed from one topic's ranked judgements in its order of operations.
 
 `RANKED` lists the measures in the order of trec_eval's output. Sums run over the ranks in order, in double precision,
-so that the printed digits are those of the C program. Where trec_eval divides zero by zero, the value is nan, which it
-prints as `-nan`.
+so that the printed digits equal the digits of the C program. If trec_eval divides zero by zero, the value is nan, which
+trec_eval prints as `-nan`.
 
 Symbols: R is the number of relevant documents of the topic, n of retrieved documents, hits of relevant documents
 retrieved; r_i is the grade at rank i, g_i its gain. In the code, places are ranks counted from 0.
@@ -45,7 +45,7 @@ def divided(a: float, b: float) -> float:
 
 
 def rounded(x: float) -> int:
-    """Return the nearest integer; halves go away from zero (C's lround)."""
+    """Return the nearest integer; halves are rounded away from zero (C's lround)."""
     whole = int(x)
     return whole + (x - whole >= 0.5) - (whole - x >= 0.5)
 
@@ -55,8 +55,8 @@ class Ranked:
 
     `pooled` has (place, grade) of the documents that the qrels list, `n` is the number of retrieved documents.
     `at_level` counts judged documents of each grade from 0, retrieved or not; it may be longer than `n_levels`, one
-    more than the highest grade. `R` counts relevant documents, of grade `level` or more. `n_collection` is the size of
-    the collection, for utility. `truncates` makes interpolated precision count as in version 9.
+    more than the highest grade. `R` counts relevant documents, of grade `level` or more. `n_collection` is the number
+    of documents in the collection, for utility. `truncates` selects the interpolated precision of version 9.
     """
 
     def __init__(
@@ -200,7 +200,8 @@ def _is_integer(text: str) -> bool:
 def merge_sorted(rows: list[Row], comes_first: Callable[[Row, Row], bool]) -> list[Row]:
     """Sort with an order that may contradict itself, so that the outcome depends on the algorithm.
 
-    This is the merge sort of the GNU C library. `comes_first(a, b)`: a may be placed before b. The cost is O(n log n).
+    The algorithm is the merge sort of the GNU C library. `comes_first(a, b)`: a may be placed before b. The cost is O(n
+    log n).
     """
     if len(rows) < 2:
         return rows

@@ -1,9 +1,9 @@
-"""Preferences as judgements, and trec_eval 10.0's measures of them.
+"""Preferences as judgements, and the preference measures of trec_eval 10.0.
 
-A judgement group holds the preferences of one person at one time about a topic. Each line gives a document a level;
+A judgement group holds the preferences of one person, at one time, about a topic. Each line gives a document a level;
 within a subgroup the higher level is preferred. A ranked list *fulfils* a preference if it ranks the preferred document
-higher, or retrieves only that one (the preference is then *implied*). Documents are numbered by rank; documents that
-were not retrieved follow by name. So document i is ranked above document j if i < j and i was retrieved.
+higher, or retrieves only the preferred document (the preference is then *implied*). Documents are numbered by rank;
+documents that were not retrieved follow by name. So document i is ranked above document j if i < j and i was retrieved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Pairs = list[tuple[int, int]]  # (preferred document, other document)
 
 
 class Preference(NamedTuple):
-    """A line of a file of preferences."""
+    """A line in a file of preferences."""
 
     group: bytes
     subgroup: bytes
@@ -26,7 +26,7 @@ class Preference(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Fulfilled and possible preferences of a group, by how many of the two documents were retrieved."""
+    """The fulfilled and possible preferences of a group, by how many of the two documents were retrieved."""
 
     ful_ret: int
     poss_ret: int
@@ -36,7 +36,7 @@ class Counts(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Pairs, n_ret: int) -> Counts:
-        """Count pairs of which both, one, or none were retrieved (numbers below n_ret)."""
+        """Count pairs by whether both, one, or no document was retrieved (numbers below n_ret)."""
         ret = [a < b for a, b in pairs if a < n_ret and b < n_ret]
         imp = [a < n_ret for a, b in pairs if (a < n_ret) != (b < n_ret)]
         return cls(sum(ret), len(ret), sum(imp), len(imp), len(pairs) - len(ret) - len(imp))
@@ -52,7 +52,7 @@ class Group:
         self.n_nonrel, self.n_nonrel_ret = len(relevant) - self.n_rel, relevant.count((False, True))
 
     def with_nonrelevant(self, n: int, n_ret: int, retrieved_only: bool) -> Pairs:
-        """Return the preferences over the relevant documents and the first n others."""
+        """Return the preferences over the relevant documents and the first n other documents."""
         raise NotImplementedError
 
 
@@ -75,7 +75,8 @@ class Classes(Group):
     def with_nonrelevant(self, n: int, n_ret: int, retrieved_only: bool) -> Pairs:
         """Return the preferences with the last class cut to n documents.
 
-        With several levels at or below 0 the last class may have fewer. trec_eval then continues with the next group.
+        If several levels are at or below 0, the last class may have fewer documents; trec_eval then takes the next
+        group.
         """
         rest = self._pool[self._last : self._last + n]
         if len(rest) < n:
@@ -88,7 +89,7 @@ class Classes(Group):
 
 
 class Relation(Group):
-    """A group of several subgroups: all preferences, with those that follow (a over b and b over c: a over c)."""
+    """A group of several subgroups: all preferences, also by transitivity (a over b and b over c: a over c)."""
 
     def __init__(self, subgroups: Iterable[list[tuple[int, float]]], n: int, n_ret: int) -> None:
         above, self.levels = [0] * n, [-1.0] * n  # above[a]: bits of the documents that a is preferred to
@@ -110,7 +111,7 @@ class Relation(Group):
         super().__init__(pairs, [(d, level) for d, level in enumerate(self.levels) if level >= 0.0], n_ret)
 
     def with_nonrelevant(self, n: int, n_ret: int, retrieved_only: bool) -> Pairs:
-        """Return the preferences with only the first documents of level 0; trec_eval counts all relevant ones."""
+        """Return the preferences with only the first documents of level 0; trec_eval counts all relevant documents."""
         end = n_ret if retrieved_only else len(self.levels)
         left_out = {d for d, level in enumerate(self.levels) if level == 0.0}
         left_out -= set(sorted(d for d in left_out if d < end)[: self.n_rel])
@@ -119,7 +120,7 @@ class Relation(Group):
 
 
 def _between(preferred: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> Pairs:
-    """Return pairs of a document and one of a later class."""
+    """Return pairs of a document and a document of a later class."""
     return [(a, b) for k, same in enumerate(preferred) for later in others[k + 1 :] for a in same for b in later]
 
 
@@ -163,7 +164,7 @@ def _implied(c: Counts) -> tuple[int, int]:
 
 
 def _simple(part: Part) -> Callable[[Judged], float]:
-    """The share of preferences that is fulfilled, over all groups together."""
+    """Return the share of fulfilled preferences, over all groups together."""
 
     def compute(t: Judged) -> float:
         parts = [part(group.counts) for group in t.groups]
@@ -174,7 +175,7 @@ def _simple(part: Part) -> Callable[[Judged], float]:
 
 
 def _by_group(part: Part) -> Callable[[Judged], float]:
-    """The mean over groups of the share that is fulfilled."""
+    """Return the mean over groups of the share of fulfilled preferences."""
 
     def compute(t: Judged) -> float:
         total = 0.0
@@ -188,7 +189,7 @@ def _by_group(part: Part) -> Callable[[Judged], float]:
 
 
 def _balanced(retrieved_only: bool) -> Callable[[Judged], float]:
-    """The mean over groups, each with as many documents of level 0 as relevant ones."""
+    """Return the mean over groups, each with as many documents of level 0 as relevant documents."""
 
     def compute(t: Judged) -> float:
         total = 0.0
@@ -210,7 +211,7 @@ def _balanced(retrieved_only: bool) -> Callable[[Judged], float]:
 
 
 def _by_pair(retrieved_only: bool, absent: bool) -> Callable[[Judged], float]:
-    """The share of groups that prefer the higher ranked document, averaged over pairs of documents."""
+    """Return the share of groups that prefer the higher ranked document, averaged over pairs of documents."""
 
     def compute(t: Judged) -> float:
         count: dict[tuple[int, int], int] = {}

@@ -3,8 +3,8 @@
 Every message states what was received, what is required, and how to solve the problem. Errors derive from the built-in
 class that a caller would expect (`ValueError`, `OSError`), so that code without truerank's classes can catch them.
 
-Errors have fields, and the solution is data (`Remedy`). `str(error)` uses the terms of Python; the command line has its
-own `Wording`.
+Errors have fields, and the solution is data (`Remedy`). `str(error)` uses the terms of Python; the command line differs
+(`Wording`).
 """
 
 import sys
@@ -50,8 +50,7 @@ class Remedy:
     purpose : str
         Purpose of the arguments, or the advice if there are no arguments.
     **arguments
-        The arguments of the call, which are also the options of the command. `...` stands for a value that the user
-        fills in.
+        The arguments of the call, which are also the options of the command. The user fills in `...`.
 
     >>> str(Remedy("for the topics that all runs have", topics="common")), str(Remedy(features=[...]))
     ('pass topics="common" for the topics that all runs have', 'pass features=[...]')

@@ -94,8 +94,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 
     On an exception the temporary file is removed and `path` is unchanged. A symbolic link is followed, and the
     permissions of an existing file are kept. A device, a FIFO or an open descriptor is written directly. Temporary
-    files of killed runs are removed from the folder. With `mode` "w" the file is UTF-8 text with LF line ends, with
-    "wb" bytes.
+    files of killed runs are removed from the folder. With `mode` "w" the file is UTF-8 text with LF line ends.
 
     Raises
     ------
@@ -130,8 +129,7 @@ def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> I
 def one_step() -> Iterator[_Step]:
     """Replace the files that `atomic_write` writes in this block together at the end, or none if the block fails.
 
-    A block inside another block belongs to the outer block. Two processes never mix the files that they replace in one
-    folder.
+    A block inside another block belongs to the outer block. Two processes never mix their files in one folder.
     """
     with ExitStack() as stack:
         step, outer = _Step(stack, []), _step.get()

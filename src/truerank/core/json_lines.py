@@ -56,8 +56,8 @@ class JsonLines:
     def entries_for(self, question: str, keys: set[str], kind: str, others: str) -> list[dict[str, Any]]:
         """Return the entries of an earlier run of the same question; a new file begins with the question.
 
-        An entry is a dict with these keys. `kind` names the entries in error codes, and `others` describes a file of
-        another question.
+        An entry is a dict with these keys. `kind` names the entries in error codes, and `others` describes another
+        file.
         """
         if not self.held:
             self.append({"question": question})

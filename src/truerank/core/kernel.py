@@ -6,7 +6,7 @@ functions, because the import of numba takes longer than most evaluations.
 Arguments of a kernel are C-contiguous arrays and scalars. Each new dtype, layout or read-only flag requires another
 compilation, so callers convert arrays to one form. A literal number in a call between kernels also requires one: write
 `np.int64(0)` instead. Copies between slices and `sum` compile three times as long as a loop. `NUMBA_DISABLE_JIT=1` runs
-every kernel as plain Python.
+kernels in Python.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rounds of a running fit, for callbacks and progress lines.
 
 A learning loop calls `tell` after each round, and an outer `fitting` registers the callbacks, so that solvers require
-no argument for callbacks. An inner fit (of a pipeline or a calibrated ranker) also calls the callbacks of the outer
-fit, unless it is `unheard`.
+no argument for callbacks. An inner fit (of a pipeline or a calibrated ranker) also calls the outer callbacks, unless
+`unheard`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Schemas of the content of model files. One text for each field defines its check, its line on the page of the format,
-and its test.
+"""Schemas of the content of model files. A field's text defines its check, its documentation and its test.
 
 A class lists its own fields in `model_attributes`, {"name_ other_": text}; the fields of base classes are added. A text
 is
@@ -13,8 +12,8 @@ is
 
 followed by `in [0, p)` (an interval of all numbers), `unbounded` (nan and infinite numbers too), `rising`, `?` if the
 field may be missing, and `??` if it may be null too. A size is a number, `p` (n_features_in_), an integer field of the
-object, or a letter, which the first field that has it defines; `k+1` is one more. A field "history_.alpha" is an entry
-of a dict.
+object, or a letter, which the first field that has it defines; `k+1` is one more. "history_.alpha" is an entry of a
+dict.
 """
 
 from __future__ import annotations

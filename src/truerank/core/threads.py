@@ -1,7 +1,7 @@
 """Run work on fixed blocks in a pool of threads.
 
-The blocks do not depend on the number of threads, and results are returned in block order, so sums of them have the
-same bits for every `n_jobs`.
+The blocks do not depend on the number of threads, and results are returned in block order, so sums do not depend on
+`n_jobs`.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ def query_blocks(offsets: np.ndarray, block: int = 65_536) -> list[tuple[int, in
 def run_blocks(work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], n_jobs: int | None = None) -> list[T]:
     """Call `work(*block)` for every block and return the results in block order.
 
-    `work` should spend its time in kernels or NumPy calls that release the GIL. With one thread or one block, no pool
-    is created.
+    `work` should spend its time in kernels or NumPy calls that release the GIL. One thread or one block needs no pool.
     """
     n_threads = min(resolve_n_jobs(n_jobs), len(blocks))
     if n_threads <= 1:

@@ -2,8 +2,7 @@
 
 A query has a 64-bit digest of its rows (the model's columns, in any order, without grades) and a 64-bit digest of its
 id. A model keeps the 4,096 smallest digests of each kind, which are a random sample of more training queries. The model
-also keeps the 4,096 smallest hashes of single rows, with the digest of their query, to recognise a query with other
-documents.
+also keeps the 4,096 smallest hashes of single rows, with the digest of their query, to recognise changed queries.
 
 With fewer than five columns, equal rows of different queries are common (a constant column, two flags). With so few
 columns, a query has a digest of its rows only if its columns have at least eight further values.

@@ -19,8 +19,8 @@ def are_ranks(values: np.ndarray, offsets: np.ndarray, n_columns: int = 1) -> bo
 
     Ranks of n documents are distinct whole numbers from 1 (or, for 3 documents and more, from 0) up to 2 n: positions
     of a list whose other documents may not be judged. Equal values may share the lowest, highest or mean of their
-    ranks, or be counted once (dense ranks). The best end is not known, because points n, n - 1, ... 1 from the first to
-    the last are the same numbers.
+    ranks, or be counted once (dense ranks). The best end is not known, because points n, n - 1, ... 1 are the same
+    numbers.
 
     >>> lists = np.arange(0, 49, 8)
     >>> [are_ranks(np.tile(own, 6), lists) for own in ([2, 1, 4, 3, 8, 7, 6, 5], [1, 1, 2, 4, 5, 6, 7, 8], [4] * 8)]

@@ -90,14 +90,12 @@ class RerankingDepth(Result):
         depth : int, default 0
             One of the depths of `lines`.
         score : float array (m,), optional
-            Confidence of the first stage in each query, in the order of `query_ids`, higher if more certain; by default
-            `gaps`.
+            Confidence of the first stage by query, in the order of `query_ids`; by default `gaps`.
 
         Returns
         -------
         Cutoff
-            Whose `answers(scores)` decides for new queries whether `depth` suffices; all other queries require the full
-            depth.
+            Whose `answers(scores)` decides for new queries whether `depth` suffices; the rest require the full depth.
 
         Raises
         ------

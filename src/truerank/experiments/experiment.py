@@ -86,8 +86,7 @@ class Experiment:
         Required for runs with different topics: the topics that all runs have, or all topics of the qrels, where a
         topic that a run lacks counts 0 (trec_eval -c).
     training_queries : "leave out", "keep" or "refuse", default "leave out"
-        Treatment of queries on which a model among the systems was trained. If the queries are kept, there is no
-        verdict.
+        Treatment of queries on which a model among the systems was trained. Kept queries prevent a verdict.
     segments : str or mapping of query to segment, optional
         A column of the rows with one value in each query, a field of the gold set, or the segment of each query; see
         `by_segment`. `compare` also tests each segment.
@@ -99,8 +98,8 @@ class Experiment:
     Raises
     ------
     InvalidInputError
-        For systems that do not fit the judgements, for different topics without a choice, and if a model was trained on
-        most queries.
+        For systems that do not fit the judgements, for different topics without a choice, and if most queries trained a
+        model.
 
     Attributes
     ----------
@@ -342,7 +341,7 @@ class Experiment:
             the level 0.05/(k (k - 1)). Without a history, nothing is counted.
         random_state : seed of the random signs
         rope : float, optional
-            Also give the probability of each pair to be better, equivalent within this difference, and worse
+            Also give each pair's probabilities of better, equivalent within this difference, and worse
             (`Comparison.practical`).
         cite : bool, default=False
             Whether `to_dict` of the result has the paragraph of `methods_text`.

@@ -59,8 +59,7 @@ def gate(
     gold : path, GoldSet, or qrels
         JSON lines with the relevant documents of each query (`io.gold_sets`), or qrels in any form.
     new, baseline : path, Run, dict by query, or data frame
-        Results as JSON lines (`io.results`), with or without scores, or runs. A query of the gold set without a result
-        has the value 0.
+        Results as JSON lines (`io.results`), with or without scores, or runs. A query without a result has the value 0.
     measure : str or Measure, default="nDCG@10"
     margin : float, default=0.02
         Loss δ that is too small to matter, in the unit of the measure.
@@ -78,8 +77,8 @@ def gate(
         Rule that maps chunks to documents: see `io.results.collapsed`.
     convention : str, default="trec"
     inconclusive : "pass", "fail" or None, default None
-        Verdict whose exit code an inconclusive gate returns. By default, a margin at which even equal systems do not
-        pass is an error.
+        Verdict whose exit code an inconclusive gate returns. By default, a margin at which equal systems do not pass is
+        an error.
     random_state : seed of the resamples of simultaneous intervals
 
     Raises

@@ -71,8 +71,7 @@ def evaluate(
 
     This is `Experiment(judgements, systems, measures, …).evaluate()`; see `Experiment` for the arguments. Scores and
     grades are in any row order; for RankingData, in the order of its source rows, and for Judgements in the order of
-    their (grouped) rows. Without `qid`, grades belong to a single query (the printed result says so), with at most
-    1,000 rows.
+    their (grouped) rows. Without `qid`, grades belong to a single query (as the result says) of at most 1,000 rows.
 
     Raises
     ------
@@ -183,8 +182,7 @@ def compare(
 ) -> Comparison | Comparisons | Any:
     """Compare systems over the same judged queries by paired tests.
 
-    This is `Experiment(judgements, systems, measures, …).compare(…)`; see `Experiment` and `Experiment.compare` for the
-    arguments.
+    This is `Experiment(judgements, systems, measures, …).compare(…)`; both document the arguments.
 
     Returns
     -------

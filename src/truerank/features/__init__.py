@@ -1,1 +1,1 @@
-"""Features: scores of several systems as a matrix, transformers within the query, score binning."""
+"""Features: scores of several systems as a matrix, transformers within the query, and score binning."""

@@ -17,13 +17,13 @@ _MOST = 1e100
 
 
 def unit_of(magnitude: np.ndarray) -> np.ndarray:
-    """Return powers of two that bring magnitudes above 1e100 or below 1e-100 near 1; else 1."""
+    """Return powers of two that scale magnitudes above 1e100 or below 1e-100 to about 1; else 1."""
     extreme = (magnitude > _MOST) | ((magnitude < 1 / _MOST) & (magnitude > 0))
     return np.where(extreme, powers_of_two(magnitude), 1.0)
 
 
 class UnitDeviation(StandardScaler):
-    """scikit-learn's `StandardScaler` (mean 0, deviation 1) for columns of any scale, which model files can hold.
+    """scikit-learn's `StandardScaler` (mean 0, deviation 1) for columns of any scale, which model files can store.
 
     Columns above 1e100 or below 1e-100 are divided by a power of two before squaring; `var_` is a finite float.
 

@@ -29,7 +29,7 @@ _EPSILON = 1e-6  # below it Elasticsearch does not divide
 
 
 def engine_values(pool: RunPool, engine: str, technique: str, k: float) -> np.ndarray:
-    """Return the normalised score of each entry of the pool's lists, float32 (e,); `k` is that of "rrf"."""
+    """Return the normalised score of each entry of the pool's lists, float32 (e,); `k` is the constant of "rrf"."""
     if technique == "rrf":
         values = 1.0 / (k + pool.ranks)
         return (np.round(values, 10) if engine == "opensearch" else values).astype(np.float32)

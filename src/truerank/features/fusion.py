@@ -1,7 +1,7 @@
 """Fusion without learning, by the name of the rule.
 
-If no list has equal scores, the values equal those of ranx (`ranx.fuse(..., norm="min-max")`). Among equal scores
-the order of the file decides in ranx, and the document ids decide here.
+If no list has equal scores, the values equal the values of ranx (`ranx.fuse(..., norm="min-max")`). The order of the
+file decides among equal scores in ranx, and the document ids decide here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WEIGHTED_METHODS: dict[str, Callable[[RunPool, Any], np.ndarray]] = {
 
 
 def weighted_sum(pool: RunPool, feature: RunFeature, weights: ArrayLike | None = None) -> np.ndarray:
-    """Return the sum (n,) of a feature over the runs, each with its weight, 1 by default."""
+    """Return the sum (n,) of a feature over the runs, each multiplied by its weight (1 by default)."""
     own = pool.checked_weights(None if weights is None else np.asarray(weights, dtype=np.float64))
     absent = feature.absent(pool)  # (m r,)
     if not np.isfinite(absent).all():
@@ -87,8 +87,8 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     check_choice(method, "method", (*METHODS, *WEIGHTED_METHODS))
     if (weights is None) == (method in WEIGHTED_METHODS):
         raise InvalidInputError(
-            f"got method {method!r} with{'out' * (weights is None)} weights; {', '.join(WEIGHTED_METHODS)} need a "
-            "weight for each run, and the other methods accept none",
+            f"got method {method!r} with{'out' * (weights is None)} weights; {', '.join(WEIGHTED_METHODS)} require a "
+            f"weight for each run, and all other methods accept no weights",
             argument="weights",
         )
     pool = runs if isinstance(runs, RunPool) else RunPool(runs)

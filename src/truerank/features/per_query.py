@@ -16,10 +16,10 @@ from truerank.features.columns import unit_of
 
 
 class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Base of transformers that map each column within each query; `fit` learns only the number of columns.
+    """Base class of transformers that map each column within each query; `fit` stores only the number of columns.
 
     `qid` has the query of each row, in any order; None means that all rows are one query. In a scikit-learn pipeline
-    enable metadata routing and pass `qid=` to the pipeline. NaN stays NaN and does not affect other values.
+    enable metadata routing and pass `qid=` to the pipeline. NaN remains NaN and does not affect other values.
     """
 
     model_attributes: ClassVar[dict[str, str]] = COLUMNS
@@ -84,7 +84,7 @@ class PercentileInQuery(_InQuery):
 
 
 class MinMaxInQuery(_InQuery):
-    """`(x - min) / (max - min)` within the query, 0 if all values are equal. The feature map of SVM-acc4.
+    """`(x - min) / (max - min)` within the query, 0 if all values are equal. This is the feature map of SVM-acc4.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Features of queries that need no judgements: score gaps, agreement of lists, and features of the caller.
 
 Of each run: `length` (log of the number of documents), `gap-1`, `gap-5` and `gap-10` (share of the list's range of
-scores between the first document and the one 1, 5 or 10 ranks below) and `spread` (deviation of the scores in the first
-10 ranks as a share of the range). Of each pair of runs: `overlap-10` and `overlap-100`, the documents that both have in
-these ranks, as a share of the ranks. A query that a run lacks has 0.
+scores between the first document and the document 1, 5 or 10 ranks below) and `spread` (deviation of the scores in the
+first 10 ranks as a share of the range). Of each pair of runs: `overlap-10` and `overlap-100`, the documents that both
+have in these ranks, as a share of the ranks. A query that a run lacks has 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GAPS, _OVERLAPS, _FIRST = (1, 5, 10), (10, 100), 10
 
 
 def query_features(pool: RunPool) -> tuple[np.ndarray, list[str]]:
-    """Return features (m, f) of a pool's queries and their names, with those of `RunPool(query_features=)`.
+    """Return features (m, f) of a pool's queries and their names, including `RunPool(query_features=)`.
 
     >>> pool = RunPool({"a": {"1": {"d1": 4.0, "d2": 2.0}}, "b": {"1": {"d2": 7.0, "d3": 6.0}}})
     >>> values, names = query_features(pool)

@@ -1,8 +1,8 @@
 """Fusion rules by score and by rank.
 
-Each is a function of a `RunPool` that returns scores (n,) of its documents, higher is better. `s_j` is the score of
+Each rule is a function from a `RunPool` to scores (n,) of its documents, higher is better. `s_j` is the score of
 document d in run j after min-max scaling within the list (0 if all scores are equal), `rank_j` its rank (1 is best,
-ties by descending document id), and `c` the number of runs that retrieved d. Sums are over these c runs.
+ties by descending document id), and `c` the number of runs that retrieved d. Sums are over the c runs that retrieved d.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ def reciprocal_rank_fusion(pool: RunPool, k: float = K) -> np.ndarray:
 def borda(pool: RunPool, weights: Weights = None) -> np.ndarray:
     """Borda count (Aslam and Montague 2001, Models for metasearch, SIGIR), whose weights are the MAP of the runs.
 
-    With N documents in the topic's union, a run gives `N - rank_j + 1` points to each document of its list, and
-    `(N - n_j + 1) / 2` to each other document, n_j being the length of the list. They count `w_j` times, by default 1.
+    With N documents in the topic's union, a run gives `N - rank_j + 1` points to each document of its list, and `(N -
+    n_j + 1) / 2` to each other document, n_j being the length of the list. Points are multiplied by `w_j`, by default
+    1.
     """
     w = pool.checked_weights(weights)
     size = np.diff(pool.offsets).astype(np.float64)

@@ -1,14 +1,14 @@
 """Features of runs, such as `min-max` and `reciprocal-rank(k=60)`.
 
-Features add up to a `FeatureSet`. `str` and `parse_features` are inverses:
+The sum of features is a `FeatureSet`. `parse_features` inverts `str`:
 
 >>> features = MinMax() + ReciprocalRank(k=10)
 >>> str(features), parse_features("min-max + reciprocal-rank(k=10)") == features
 ('min-max + reciprocal-rank(k=10)', True)
 
-Every feature has a column for each run, except `agreement` (one column) and `score-bins` (several for each run),
-which learns its thresholds from the topics of `fit`. The other features use only the run's list for the topic. Each
-feature states its value for a document that the run did not retrieve, also in a topic that the run lacks.
+Every feature has a column for each run, except `agreement` (one column) and `score-bins` (several for each run), which
+learns its thresholds from the topics of `fit`. All other features use only the run's list for the topic. Each feature
+states its value for a document that the run did not retrieve, also in a topic that the run lacks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from truerank.features.run_pool import RunPool
 
 @dataclass(frozen=True)
 class RunFeature:
-    """Base of the features: `values(pool)` has the value of each entry of the pool's lists, float64 (e,)."""
+    """Base class of features, whose `values(pool)` returns a value for each entry of the lists, float64 (e,)."""
 
     NAME: ClassVar[str] = ""
 
@@ -38,7 +38,7 @@ class RunFeature:
         raise NotImplementedError
 
     def absent(self, pool: RunPool) -> np.ndarray:
-        """Return the value of each list (m r,) for documents that are not in it."""
+        """Return the value of each list (m r,) for documents that are not in the list."""
         return np.zeros(pool.n_queries * pool.n_runs)
 
     def __add__(self, other: RunFeature | FeatureSet) -> FeatureSet:
@@ -117,9 +117,9 @@ class Percentile(RunFeature):
 
 @dataclass(frozen=True)
 class ReciprocalRank(RunFeature):
-    """`(1 + k) / (k + rank)`: 1 at the first rank, ties by descending document id; 0 if not retrieved.
+    """The value `(1 + k) / (k + rank)`: 1 at the first rank, ties by descending document id; 0 if not retrieved.
 
-    The factor 1 + k gives the summand of reciprocal rank fusion the scale of the other features.
+    The factor 1 + k scales the summand of reciprocal rank fusion to the range of the other features.
     """
 
     NAME: ClassVar[str] = "reciprocal-rank"
@@ -171,8 +171,8 @@ class Agreement(RunFeature):
 class ScoreBins(RunFeature):
     """`1[s > t]` of the min-max score s for `n` learned thresholds t of each run; all 0 if not retrieved.
 
-    These are the features of Yue et al. (2007), section 4.2. If they are the only feature and the ranker accepts a
-    `BinnedMatrix`, a byte for each run represents them.
+    These are the features of Yue and others (2007), section 4.2. If `score-bins` is the only feature and the ranker
+    accepts a `BinnedMatrix`, a byte for each run represents them.
     """
 
     NAME: ClassVar[str] = "score-bins"
@@ -190,9 +190,9 @@ class ScoreBins(RunFeature):
 
 @dataclass(frozen=True)
 class EngineScores(RunFeature):
-    """The score as a hybrid query of a search engine normalises it (`truerank.features.engine_norms`), in float32.
+    """The score as normalised by a search engine for a hybrid query (`truerank.features.engine_norms`), in float32.
 
-    0 if not retrieved. `k` is that of the technique "rrf".
+    The score is 0 if not retrieved. `k` is the constant of the technique "rrf".
     """
 
     NAME: ClassVar[str] = "engine-scores"
@@ -217,13 +217,15 @@ KINDS: dict[str, type[RunFeature]] = {kind.NAME: kind for kind in _ALL}
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """Several features; columns have the order of `parts`, and within a part the order of the pool's runs."""
+    """A list of features, whose columns have the order of `parts`, and within a part the order of the pool's runs."""
 
     parts: tuple[RunFeature, ...]
 
     def __post_init__(self) -> None:
         if not self.parts or len(set(self.parts)) < len(self.parts):
-            raise InvalidInputError(f"got the features {str(self) or 'none'}; expected at least one, each once")
+            raise InvalidInputError(
+                f"got the features {str(self) or 'none'}; expected at least one feature, each only once"
+            )
 
     def __add__(self, other: RunFeature | FeatureSet) -> FeatureSet:
         return FeatureSet(self.parts + (other.parts if isinstance(other, FeatureSet) else (other,)))
@@ -277,7 +279,7 @@ class FeatureSet:
 
 
 def parse_features(text: object) -> FeatureSet:
-    """Return features from text such as "min-max + reciprocal-rank(k=60)", or unchanged if they are features already.
+    """Return features from text such as "min-max + reciprocal-rank(k=60)"; features are returned unchanged.
 
     Examples
     --------

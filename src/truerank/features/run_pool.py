@@ -21,7 +21,7 @@ MARGIN = 0.05
 
 
 class RunPool(RowsByQuery):
-    """The documents that any of r runs retrieved for m topics, and the runs' lists as ranked rows of them.
+    """The documents that any of r runs retrieved for m topics, and the runs' lists as ranked rows of the documents.
 
     Lists are ranked as in trec_eval: by score, and equal scores by descending document id. The order of the lines
     and the rank column of a file have no effect. Memory is proportional to the number of retrieved documents.
@@ -31,7 +31,7 @@ class RunPool(RowsByQuery):
     runs : mapping of name to run, or sequence of Run
         A run is a `Run`, a path, or `{topic: {document: score}}`. Runs of a sequence are named by their tags.
     qrels : qrels, optional
-        Topics then have the order of the qrels, and topics without judgements are left out. Without qrels they have
+        Topics then have the order of the qrels, and topics without judgements are left out. Without qrels, topics have
         the order of first appearance over the runs.
 
     query_features : mapping of topic to mapping of name to number, optional
@@ -44,7 +44,7 @@ class RunPool(RowsByQuery):
     offsets : int64 array (m + 1,)
         Rows of topic i are `offsets[i]:offsets[i + 1]`.
     ids : DocumentIds (n,)
-        By descending id within a topic; `doc_ids` are the same as strings.
+        Ids in descending order within a topic; `doc_ids` has the ids as strings.
     list_offsets : int64 array (m r + 1,)
         Entries of run j's list for topic i are `list_offsets[i * r + j]:list_offsets[i * r + j + 1]`.
     rows, scores : int64 and float64 arrays (e,)
@@ -54,12 +54,12 @@ class RunPool(RowsByQuery):
     unretrieved, unretrieved_offsets : arrays or None
         Grades of the judged documents that no run retrieved, by topic.
     topics_without_runs : list of str
-        Topics of the qrels that no run has, in alphabetical order. They are not in `query_ids`.
+        Topics of the qrels that no run has, in alphabetical order. These topics are not in `query_ids`.
 
     Raises
     ------
     InvalidInputError
-        On no runs, names that repeat, scores that are not finite, or qrels that share no topic with the runs.
+        For no runs, names that repeat, scores that are not finite, or qrels that share no topic with the runs.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class RunPool(RowsByQuery):
 
     @property
     def doc_ids(self) -> np.ndarray:
-        """Document ids as strings, StringDType (n,)."""
+        """The document ids as strings, StringDType (n,)."""
         return self.ids.texts
 
     @property
@@ -130,17 +130,17 @@ class RunPool(RowsByQuery):
 
     @property
     def list_sizes(self) -> np.ndarray:
-        """Documents of each list, int64 (m r,)."""
+        """The number of documents of each list, int64 (m r,)."""
         return np.diff(self.list_offsets)
 
     @property
     def lengths(self) -> np.ndarray:
-        """Documents of each list by topic and run, int64 (m, r)."""
+        """The number of documents of each list by topic and run, int64 (m, r)."""
         return self.list_sizes.reshape(self.n_queries, self.n_runs)
 
     @property
     def ranks(self) -> np.ndarray:
-        """Rank of each entry in its list, 1 is best; int64 (e,)."""
+        """The rank of each entry in its list, from 1 (best), int64 (e,)."""
         return np.arange(len(self.rows)) - self.spread(self.list_offsets[:-1]) + 1
 
     @property
@@ -154,8 +154,8 @@ class RunPool(RowsByQuery):
     def findings(self) -> list[dict[str, Any]]:
         """Return data quality findings of the lists, dicts of "code", "run" and "topics".
 
-        Codes: "missing-topic", no document for the topic; "short-list", fewer than a tenth of the median list;
-        "all-tied", several documents with equal scores, which only the document ids rank.
+        Codes: "missing-topic", no document for the topic; "short-list", fewer documents than a tenth of the median
+        list; "all-tied", several documents with equal scores, so that only the document ids rank them.
         """
         lengths = self.lengths
         usual = float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 0.0
@@ -194,7 +194,7 @@ class RunPool(RowsByQuery):
 
     @property
     def times_retrieved(self) -> np.ndarray:
-        """Runs that retrieved each document, float64 (n,)."""
+        """The number of runs that retrieved each document, float64 (n,)."""
         return np.bincount(self.rows, minlength=self.n_rows).astype(np.float64)
 
     def checked_weights(self, weights: Sequence[float] | np.ndarray | None) -> np.ndarray:
@@ -209,7 +209,7 @@ class RunPool(RowsByQuery):
 
     @property
     def longest(self) -> int:
-        """Documents of the longest list."""
+        """The number of documents in the longest list."""
         return int(self.list_sizes.max(initial=0))
 
     def within_depth(self, depth: int | None) -> np.ndarray:
@@ -221,7 +221,7 @@ class RunPool(RowsByQuery):
         return chosen
 
     def best(self, scores: np.ndarray, depth: int | None = None) -> np.ndarray:
-        """Return at most `depth` rows of each topic by descending score, ties by descending document id."""
+        """Return at most `depth` rows of each topic by descending score, with ties by descending document id."""
         values = -np.asarray(scores, dtype=np.float64)
         parts = [
             start + np.argsort(values[start:stop], kind="stable")[:kept]
@@ -234,7 +234,7 @@ class RunPool(RowsByQuery):
         return sizes if depth is None else np.minimum(sizes, check_positive_int(depth, "depth"))
 
     def judgements(self, rows: np.ndarray) -> Judgements:
-        """Return judgements of the chosen rows by topic; every other judged document counts as missing.
+        """Return judgements of the chosen rows by topic; all other judged documents count as missing.
 
         Topics without a chosen row become queries without rows. Under `trec`, ties break by descending document id.
         """
@@ -269,19 +269,19 @@ class RunPool(RowsByQuery):
         return part
 
     def select_runs(self, runs: Sequence[int]) -> RunPool:
-        """Return the pool of some runs (numbers); judged documents of other runs only become unretrieved."""
+        """Return the pool of some runs (numbers), in which judged documents of other runs are unretrieved."""
         return self._part(np.arange(self.n_queries), np.asarray(runs, dtype=np.int64))
 
     def select_names(self, names: Sequence[str]) -> RunPool:
-        """Return the pool of the runs of a model, in its order, or raise an error if one is missing."""
+        """Return the pool of the runs of a model, in the model's order, or raise an error if a run is missing."""
         if self.names == list(names):
             return self
         lacking = [name for name in names if name not in self.names]
         if lacking:
             raise InvalidInputError(
                 f"the runs {', '.join(self.names[:6])}{' …' * (len(self.names) > 6)} lack {', '.join(lacking[:6])}; "
-                f"the model needs {', '.join(names[:6])}{' …' * (len(names) > 6)}. Runs have the names of their files "
-                "without endings",
+                f"the model requires {', '.join(names[:6])}{' …' * (len(names) > 6)}. The name of a run is the name of "
+                f"its file without suffixes",
                 code="lost-run",
             )
         return self.select_runs([self.names.index(name) for name in names])
@@ -326,35 +326,33 @@ def named_runs(runs: object) -> dict[str, Run]:
         tags = [run.tag or f"run {number}" for number, run in enumerate(read, 1)]
         named = {f"{tag} ({i})" if tags.count(tag) > 1 else tag: run for i, (tag, run) in enumerate(zip(tags, read), 1)}
     if not named:
-        raise InvalidInputError("got no runs; give at least one", argument="runs")
+        raise InvalidInputError("got no runs. Pass at least one run", argument="runs")
     return named
 
 
 def judged_pool(runs: object, qrels: object = None) -> RunPool:
-    """Return a pool with judgements, from runs and qrels (or their paths), or such a pool itself."""
+    """Return a pool with judgements, from runs and qrels (or their paths); return such a pool unchanged."""
     if isinstance(runs, RunPool):
         if qrels is not None:
-            raise InvalidInputError(
-                "qrels were given with a RunPool, which has its own judgements. Leave out the qrels"
-            )
+            raise InvalidInputError("qrels were given with a RunPool, which has its own judgements. Omit the qrels")
         if runs.grades is None:
             raise InvalidInputError("this pool has no judgements. Create it with qrels")
         return runs
     if qrels is None:
         raise InvalidInputError(
-            "no qrels were given; a learned fusion needs judgements of the runs' topics", argument="qrels"
+            "no qrels were given; a learned fusion requires judgements of the runs' topics", argument="qrels"
         )
     return RunPool(runs, as_qrels(qrels))
 
 
 @dataclass(frozen=True)
 class RunFeatures:
-    """The documents that any of several runs retrieved, with each run's score.
+    """The documents that any of several runs retrieved, with the score of each run.
 
-    `data` has X (n, runs), with NaN or the missing score for documents that a run did not retrieve, and the grades y
-    (0 for unjudged documents), None without qrels. The documents of a topic are sorted by descending id, so that the
-    order of the rows breaks ties as trec_eval does. `judgements` has the judged mask, and the grades of judged
-    documents that no run retrieved, so that R counts them.
+    `data` has X (n, runs), with NaN or the missing score for documents that a run did not retrieve, and the grades y (0
+    for unjudged documents), None without qrels. The documents of a topic are sorted by descending id, so that the order
+    of the rows breaks ties as trec_eval does. `judgements` has the mask of judged documents, and the grades of judged
+    documents that no run retrieved, for recall.
     """
 
     data: RankingData
@@ -376,20 +374,20 @@ def join_runs(
     ----------
     runs : sequence of Run
     qrels : qrels, optional
-        Grades. Topics are those of `RunPool`.
+        Grades. Topics follow `RunPool`.
     names : sequence of str, optional
         Column names; by default the runs' tags, numbered if they repeat.
     missing : {"min", "nan"}
-        The value if a run did not retrieve a document. "min": the run's lowest score for the topic minus `margin`
+        Value of a document that a run did not retrieve. "min": the run's lowest score for the topic minus `margin`
         times the range of its scores (minus `margin` if all are equal), and 0 in a topic that the run lacks.
     margin : float
-        Greater than 0.
+        Number greater than 0.
     dtype : float64 or float32
 
     Raises
     ------
     InvalidInputError
-        On no runs, repeated names, a wrong number of names, or qrels that share no topic with the runs.
+        For no runs, repeated names, a wrong number of names, or qrels that share no topic with the runs.
 
     Examples
     --------
@@ -404,7 +402,7 @@ def join_runs(
     check_choice(missing, "missing", ("min", "nan"))
     check_number(margin, "margin", "(0, inf)")
     if names is not None and (len(names) != len(runs) or len(set(names)) < len(names)):
-        raise InvalidInputError(f"join_runs: {len(runs)} runs need as many different names, got {list(names)}")
+        raise InvalidInputError(f"join_runs: {len(runs)} runs require as many different names, got {list(names)}")
     pool = RunPool(runs if names is None else dict(zip(names, runs)), qrels)
     low, high = pool.per_list(np.minimum, pool.scores), pool.per_list(np.maximum, pool.scores)
     with np.errstate(over="ignore"):
@@ -428,7 +426,7 @@ def join_runs(
 def join_lists(
     runs: Sequence[Run], lists: np.ndarray
 ) -> tuple[DocumentIds, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Join the documents of r runs' lists for m topics; `lists` int64 (m, r, 2) are first entry and length of lists.
+    """Join the documents of r lists for m topics; `lists` int64 (m, r, 2) has the first entry and length of each list.
 
     Returns ids (n,), by descending id within a topic, and their offsets (m + 1,) by topic; list offsets (m r + 1,),
     for run j and topic i from `i * r + j`; and the document and score of each entry (e,).
@@ -462,7 +460,7 @@ def _latin(ids: DocumentIds) -> list[str]:
 
 
 def _rank_lists(lists: np.ndarray, scores: np.ndarray, rows: np.ndarray) -> None:
-    """Sort every list by descending score, equal scores by ascending row. Most lists are sorted already."""
+    """Sort every list by descending score, equal scores by ascending row. Most lists are already sorted."""
     first = np.zeros(len(rows) + 1, dtype=bool)
     first[lists] = True
     rising = np.flatnonzero((scores[1:] > scores[:-1]) & ~first[1:-1])

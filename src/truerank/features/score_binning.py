@@ -24,25 +24,25 @@ OUTPUTS = ("csr", "binned")
 
 @parameters
 class ScoreBinning(TransformerMixin, BaseEstimator):
-    """Replace each column by binary features `1[x > k]` for thresholds k that are learned from training rows.
+    """Replace each column by binary features `1[x > k]`, with thresholds k that are learned from training rows.
 
-    A linear ranker on the result is a piecewise constant function of each column. Every linear ranker accepts the
-    sparse matrix. `MeasureSVM` and `PointwiseSVM` also accept `output="binned"`, which needs a byte for each value.
+    A linear ranker on the binary features is a piecewise constant function of each column. Every linear ranker accepts
+    the sparse matrix. `MeasureSVM` and `PointwiseSVM` also accept `output="binned"`, with one byte for each value.
 
     Parameters
     ----------
     n_thresholds : int, default=50
-        Thresholds of each column, at most 254. Equal ones are merged.
+        Number of thresholds of each column, at most 254. Equal thresholds are merged.
     strategy : {"geometric", "quantile", "uniform"}, default="geometric"
-        "geometric": scores that a share f of the training values exceeds, f in geometric progression from `top` to
+        "geometric": scores that a share f of the training values exceeds, with f in geometric progression from `top` to
         0.95, because the order near the top matters most. "quantile": evenly spaced quantiles. "uniform": evenly spaced
         in the open interval (`low`, `high`), for columns that a transformer within the query has scaled to [0, 1].
     top : float, default=0.001
-        Smallest share of "geometric".
+        Smallest share f of "geometric".
     low, high : float, default=0, 1
         Ends of "uniform".
     output : {"csr", "binned"}, default="csr"
-        `transform` returns a SciPy CSR matrix of ones, or a `BinnedMatrix`.
+        Result of `transform`: a SciPy CSR matrix of ones, or a `BinnedMatrix`.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
 
     References
     ----------
-    Yue, Finley, Radlinski, Joachims (2007), section 4.2 (their definition has `>`, their figure `>=`).
+    Yue, Finley, Radlinski, Joachims (2007), section 4.2 (the definition has `>`, the figure `>=`).
 
     Examples
     --------

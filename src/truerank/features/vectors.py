@@ -36,16 +36,16 @@ def retrieve_vectors(
     documents, queries : Vectors, path, mapping of id to vector, or array-like
         See `read_vectors`. Values of files are mapped into memory.
     depth : int, default 1000
-        Most documents of a query.
+        Maximum number of documents of a query.
     similarity : {"inner-product", "cosine"}
         The cosine with a vector of zeros is 0.
-    tag : str
+    Name of the run.
         The name of the run.
 
     Raises
     ------
     InvalidInputError
-        Vectors of different lengths, or values that are not finite.
+        For vectors of different lengths, or values that are not finite.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def retrieve_vectors(
 
     Notes
     -----
-    Blocks of documents are multiplied by blocks of queries in float32, and the best ones are scored again. The cost is
-    that of a matrix product, and the memory 0.1 GB and 32 bytes for each result.
+    Blocks of documents are multiplied by blocks of queries in float32, and the best documents are scored again in
+    float64. The cost is the cost of a matrix product, and the memory is 0.1 GB plus 32 bytes for each result.
 
     Examples
     --------
@@ -77,26 +77,27 @@ def retrieve_vectors(
 
 
 def vector_features(data: RankingData, encoders: Mapping[str, tuple[Any, Any]]) -> RankingData:
-    """Return judged rows with columns of the similarities between query and document.
+    """Return judged rows with columns for the similarities between query and document.
 
     Parameters
     ----------
     data : RankingData with `doc_ids`
-        Candidates, such as those of `join_runs` or `TextFeatures`; its own columns come first.
+        Candidates, such as the rows of `join_runs` or `TextFeatures`; their columns come first.
     encoders : mapping of name to (documents, queries)
         Vectors of each encoder, in any form of `read_vectors`.
 
     Returns
     -------
     RankingData
-        With columns `NAME.inner-product`, `NAME.cosine`, `NAME.rank` (1 is the largest inner product of the query;
-        tied documents have their mean rank), `NAME.gap` (inner product minus that of the next document, 0 for the last)
-        and `NAME.z-score` (within the query). A document without a vector has the lowest values of its query, or 0.
+        With columns `NAME.inner-product`, `NAME.cosine`, `NAME.rank` (1 is the largest inner product of the query; tied
+        documents have their mean rank), `NAME.gap` (inner product minus the next document's inner product, 0 for the
+        last document) and `NAME.z-score` (within the query). Without a vector, a document has the lowest values of its
+        query, or 0.
 
     Raises
     ------
     InvalidInputError
-        Rows without document ids, or a query without a vector.
+        For rows without document ids, or a query without a vector.
 
     Examples
     --------
@@ -126,7 +127,8 @@ def _pair(documents: Vectors, queries: Vectors) -> tuple[Vectors, Vectors]:
     p, other = documents.values.shape[1], queries.values.shape[1]
     if p != other:
         raise InvalidInputError(
-            f"vectors of documents have {p} numbers and those of queries {other}; expected vectors of one encoder",
+            f"vectors of documents have {p} numbers, but vectors of queries have {other}; expected vectors of one "
+            f"encoder",
             code="length",
         )
     return documents, queries
@@ -196,7 +198,7 @@ def _cut(kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]], m: int, k: int) 
 def _scored(
     held: Vectors, rows: np.ndarray, query: np.ndarray, depth: int, similarity: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best rows of a query and their scores, from candidates in order of rows."""
+    """Return the best rows of a query and their scores, from candidates in row order."""
     vectors = _unit(_float64(held, rows), similarity)
     scores = np.einsum("ij,j->i", vectors, query)  # a score does not depend on the other candidates
     order = np.argsort(-scores, kind="stable")[:depth]

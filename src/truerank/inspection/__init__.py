@@ -1,1 +1,1 @@
-"""Inspection of fitted rankers: importance, stability."""
+"""Inspection of fitted rankers: validation, importance, explanation, and stability."""

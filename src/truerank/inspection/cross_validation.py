@@ -1,4 +1,4 @@
-"""Cross-validation of rankers over folds of queries, tests of learning procedures by fold means, learning curves."""
+"""Cross-validation of rankers over folds of queries, tests of learning procedures, and learning curves."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from truerank.significance.tables import Comparison
 class CrossValidation(Result):
     """The result of `cross_validate`, by ranker and measure.
 
-    `per_query` (m,) holds the value of each query by rankers that were not trained on it, averaged over the repeats;
-    NaN for queries that no fold tests. `scores` (n,) are out-of-fold scores in the first repeat, in the caller's row
-    order (for a cluster in that of `predict`), so that `compare(data, result.scores)` compares them.
+    `per_query` (m,) holds the value of each query by rankers that were not trained on the query, averaged over the
+    repeats; NaN for queries that no fold tests. `scores` (n,) are out-of-fold scores in the first repeat, in the
+    caller's row order (for a cluster in the order of `predict`), so that `compare(data, result.scores)` compares them.
     """
 
     per_query: dict[str, dict[str, np.ndarray]] = field(repr=False)
@@ -55,12 +55,12 @@ class CrossValidation(Result):
 
     @property
     def summary(self) -> str:
-        """The ranker with the best mean of the first measure."""
+        """A sentence on the ranker with the best mean of the first measure."""
         name, by = next(iter(self.measures.items()))
         sign = 1.0 if by.higher_is_better else -1.0
         best = max(self.means, key=lambda ranker: sign * self.means[ranker][name])
         which = f"the best mean of {counted(len(self.means), 'ranker')}" if len(self.means) > 1 else "the mean"
-        tested = f"{counted(len(self.query_ids), 'query')}, each by rankers that were trained on others"
+        tested = f"{counted(len(self.query_ids), 'query')}, each by rankers that were not trained on it"
         return f"{best} has {which}: {name} is {self.means[best][name]:.4f} over {tested}."
 
     def _figures(self) -> dict[str, Any]:
@@ -75,12 +75,12 @@ class CrossValidation(Result):
 
     @property
     def n_folds(self) -> int:
-        """Number of folds of one repeat."""
+        """The number of folds of one repeat."""
         return int(self.folds.max(initial=-1)) + 1
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
-        """Mean over the queries (sum for counts), by ranker and measure."""
+        """The mean over the queries (sum for counts), by ranker and measure."""
         return {
             name: {m: self.measures[m].aggregate(values) for m, values in own.items()}
             for name, own in self.per_query.items()
@@ -99,12 +99,12 @@ class CrossValidation(Result):
     def compare(
         self, measure: str | None = None, *, about: str = "rankers", **options: Any
     ) -> Comparison | LearnerComparison:
-        """Compare the rankers with each other, or with `baseline`, by one of the measures (the first).
+        """Compare the rankers with each other, or with `baseline`, by one of the measures (by default the first).
 
-        `about="rankers"` is about these fitted rankers on queries like these: a test over queries with the `options` of
-        `compare` (a `Comparison`). This test ignores the randomness of training, so it finds differences
-        between equally good learners too often. `about="learners"` is about the learning procedures on data like these:
-        the corrected resampled t-test over folds (a `LearnerComparison`).
+        `about="rankers"` is for these fitted rankers on similar queries: a test over queries with the `options` of
+        `compare` (a `Comparison`). This test ignores the randomness of training, so that it finds differences between
+        equally good learners too often. `about="learners"` is for the learning procedures on similar data: the
+        corrected resampled t-test over folds (a `LearnerComparison`).
         """
         check_choice(about, "about", ("rankers", "learners"))
         known = list(self.measures)
@@ -116,7 +116,7 @@ class CrossValidation(Result):
         if about == "learners":
             if (self.folds < 0).any():
                 raise InvalidInputError(
-                    "the test of learners is for folds that test every query once, and these do not",
+                    "the test of learners requires folds that test every query once, but these folds do not",
                     argument="about", remedies=[Remedy("to compare the fitted rankers", about="rankers")],
                 )  # fmt: skip
             folds = {ranker: own[name] for ranker, own in self.fold_means.items()}
@@ -173,25 +173,25 @@ def cross_validate(
     Parameters
     ----------
     rankers : ranker, or dict of name to ranker
-        Unfitted; clones are fitted. truerank's rankers, `LGBMRanker`, `XGBRanker`, `CatBoostRanker`, scikit-learn
-        pipelines and regressors.
+        Unfitted rankers, of which clones are fitted: truerank's rankers, `LGBMRanker`, `XGBRanker`, `CatBoostRanker`,
+        scikit-learn pipelines and regressors.
     data : RankingData, data frame, path of a file of rows, or ClusterRankingData
-        On a cluster, only truerank's own rankers can be trained.
+        On a cluster, only truerank's rankers can be trained.
     measures, convention
     cv : int, splitter, or sequence of Fold, optional
-        A number in 2 … m of folds of whole queries, drawn by their names; a splitter of queries, such as `QueryKFold`
-        and `QueryTimeSplit`, or scikit-learn's (queries are the rows that it splits); or folds. By default the
+        A number of folds of whole queries in 2 … m, drawn by the names of queries; a splitter of queries, such as
+        `QueryKFold`, `QueryTimeSplit` or a scikit-learn splitter (queries are its rows); or folds. By default, the
         published folds of the data (`read_folds`), else 5.
     repeats : int, default 1
-        Number of draws of the folds, for a number. With ten, `compare(about="learners")` depends less on the draw.
+        Number of draws of the folds, if `cv` is a number. With ten, `compare(about="learners")` is less random.
     validate : bool, default False
-        Use the fold before the tested one, or the published validation queries, as validation queries for rankers
-        that support them, else for training.
+        Whether to use the fold before the tested fold, or the published validation queries, as validation queries for
+        rankers that support them; other rankers train on these queries.
     seeds : sequence of int, optional
-        Train every ranker on the same folds with each of these as its `random_state`. The result is a
-        `SeededValidation`, with the variance that is due to queries and that due to seeds.
+        Values of `random_state` with which every ranker is trained on the same folds. The result is a
+        `SeededValidation`, with separate variances due to queries and seeds.
     state : path, optional
-        With `seeds`, a file that gets the values of each ranker and seed, with which a killed run resumes.
+        With `seeds`, a file for the values of each ranker and seed, from which a killed run resumes.
     random_state : None, int or generator
         Seed of the folds.
 
@@ -202,7 +202,7 @@ def cross_validate(
     Raises
     ------
     InvalidInputError
-        On data without grades, fewer queries than folds, a query that is tested twice, and objects that are no rankers.
+        For data without grades, fewer queries than folds, a query that is tested twice, and non-rankers.
 
     Notes
     -----
@@ -236,7 +236,7 @@ def cross_validate(
     stated = getattr(data, "folds", 5) if cv is None else cv
     if check_positive_int(repeats, "repeats") > 1 and not isinstance(stated, int | np.integer):
         raise InvalidInputError(
-            "repeats requires folds that can be drawn again, but cv or the data state the folds. Pass cv as a number",
+            "repeats requires folds that can be drawn again, but cv or the data fix the folds. Pass cv as a number",
             argument="repeats",
         )
     sums: dict[str, dict[str, np.ndarray]] = {name: dict.fromkeys(parsed, np.zeros(1)) for name in named}
@@ -270,9 +270,9 @@ def cross_validate(
 
 
 class LearnerPair(NamedTuple):
-    """Learner `a` against `b`: mean difference over folds (positive if `a` is better), 95 % interval, p-values.
+    """The comparison of learners `a` and `b`: mean difference over folds (positive if `a` is better), 95 % interval, p.
 
-    The interval is of this pair alone and agrees with `p`; `p_adjusted` is corrected by Holm. If all folds have the
+    The interval is for this pair alone and agrees with `p`; `p_adjusted` is corrected by Holm. If all folds have the
     same difference, there is no interval and no p (NaN); without any difference p is 1.
     """
 
@@ -301,7 +301,7 @@ class LearnerComparison(ComparedLearners):
 
     @property
     def about(self) -> str:
-        """The population and the test, in words."""
+        """A text with the population and the test."""
         return (
             f"learning procedures on data like these: {self.measure} ({self.convention}), corrected resampled t-test "
             f"over {self.repeats} x {self.folds} folds with {self.folds - 1} degrees of freedom, p adjusted by Holm"
@@ -333,7 +333,7 @@ def compare_learners(
     higher_is_better: bool = True,
     baseline: str | None = None,
 ) -> LearnerComparison:
-    """Return the corrected resampled t-test of every pair of learners, or of each against `baseline`.
+    """Return the corrected resampled t-test of every pair of learners, or of each learner against `baseline`.
 
     `fold_means` holds J = repeats x k values by learner. With n_test / n_train = 1 / (k - 1), the statistic of Nadeau
     and Bengio (Machine Learning 52, 2003, 239-281) is
@@ -348,7 +348,7 @@ def compare_learners(
     if baseline is not None and baseline not in names:
         raise InvalidInputError(f"baseline {baseline!r} is not one of {', '.join(names)}", argument="baseline")
     if len(names) < 2:
-        raise InvalidInputError(f"a comparison needs at least two learners, got {len(names)}")
+        raise InvalidInputError(f"a comparison requires at least two learners, got {len(names)}")
     chosen = list(combinations(names, 2)) if baseline is None else [(a, baseline) for a in names if a != baseline]
     k = len(fold_means[names[0]]) // repeats
     factor = 1.0 / (repeats * k) + 1.0 / (k - 1)
@@ -369,7 +369,7 @@ def compare_learners(
 
 @dataclass(frozen=True)
 class LearningCurve(Result):
-    """A measure on held-out queries by the number of training queries (s sizes)."""
+    """The values of a measure on held-out queries by the number of training queries (s sizes)."""
 
     train_sizes: np.ndarray  # int64 (s,)
     train_scores: np.ndarray = field(repr=False)  # (s, draws): mean of the measure on the training queries
@@ -383,12 +383,12 @@ class LearningCurve(Result):
 
     @property
     def summary(self) -> str:
-        """The mean with all training queries, and how it was measured."""
+        """A sentence with the mean for all training queries, and how it was measured."""
         return (
             f"{self.measure} is {self.test_scores[-1].mean():.4f} with {self.train_sizes[-1]} training queries; means "
             f"over {counted(self.train_scores.shape[1], 'draw')} of training queries, measured on "
             f"{counted(self.n_test, 'held-out query')}. Each interval (Student's t, over held-out queries) is for one "
-            "size; no test is made."
+            f"size, and no test is performed."
         )
 
     def _figures(self) -> dict[str, Any]:
@@ -416,13 +416,14 @@ def learning_curve(
     Parameters
     ----------
     ranker : ranker
-        Cloned, not changed.
+        Unfitted ranker, which is cloned.
     train, test : RankingData, data frames, or paths of files of rows
-        Queries to draw training queries from, and held-out queries.
+        Queries from which training queries are drawn, and held-out queries.
     train_sizes : sequence of int, optional
         Numbers of training queries. The default is five sizes on a logarithmic scale, from 1/10 (at least 2) to all.
     draws : int, default 5
-        Random draws of the training queries at each size, one fit each. Larger draws contain smaller draws.
+        Number of random draws of the training queries at each size, with one fit for each draw. Larger draws contain
+        smaller draws.
     measure, convention
         Default: the ranker's `measure`, else nDCG@10.
     """

@@ -1,4 +1,4 @@
-"""Why a document ranks above another: contributions by feature that add up to the difference of their scores."""
+"""Explain why a document ranks above another document: contributions of features to the difference of the scores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FEW_CANDIDATES = 24  # the same if each of them requires scoring the whole quer
 
 @dataclass(frozen=True)
 class Change:
-    """The nearest observed value of a feature with which the lower document would rank above the upper one."""
+    """The nearest observed value of a feature for which the lower document would rank above the upper document."""
 
     feature: str
     value: float  # the lower document's
@@ -42,10 +42,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Explanation(Result):
-    """Why the document `above` ranks above the document `below`; pairs hold the values of both in this order.
+    """The explanation of why document `above` ranks above document `below`; pairs have this order.
 
-    `contributions` (p,) of the features add up to `scores[0] - scores[1]`. `changes` are single changes with which
-    `below` would rank above, nearest first, without features that describe the query and not the document.
+    `contributions` (p,) of the features add up to `scores[0] - scores[1]`. `changes` are single changes for which
+    `below` would rank above, nearest first, without features that describe only the query.
     """
 
     query: str
@@ -67,14 +67,14 @@ class Explanation(Result):
 
     @property
     def summary(self) -> str:
-        """The feature that contributes most."""
+        """A sentence on the feature with the largest contribution."""
         k = self.order()[0]
         most = f"{self.feature_names[k]} contributes {self.contributions[k]:+.4g} of {self.difference:+.4g}"
         return f"{self.above} ranks above {self.below} in query {self.query}: {most}."
 
     @property
     def difference(self) -> float:
-        """Score of `above` less score of `below`."""
+        """The score of `above` minus the score of `below`."""
         return self.scores[0] - self.scores[1]
 
     def order(self) -> np.ndarray:
@@ -108,14 +108,14 @@ class Explanation(Result):
         return self.to_text()
 
     def _rows(self, columns: Iterable[int]) -> list[list[Any]]:
-        """Return feature, contribution and the two values of some columns."""
+        """Return feature, contribution and both values of some columns."""
         return [
             [self.feature_names[k], float(self.contributions[k]), float(self.values[k, 0]), float(self.values[k, 1])]
             for k in columns
         ]
 
     def _tables(self, style: str, most: int) -> tuple[str, str]:
-        """Return a table of the two documents, and one of `most` contributions and a line for the others."""
+        """Return a table of the two documents, and a table of the `most` largest contributions and the rest."""
         order = [k for k in self.order() if self.contributions[k] != 0]
         rows, rest = self._rows(order[:most]), order[most:]
         if rest:
@@ -127,17 +127,17 @@ class Explanation(Result):
         return head, styled_table(rows, header, style)
 
     def to_text(self, most: int = 12) -> str:
-        """Return the explanation as text, with `most` features and one line for the others."""
+        """Return the explanation as text, with `most` features and one line for all others."""
         head, contributions = self._tables("text", most)
         lines = [f"query {self.query}", head, "", contributions, f"({self.method})"]
         if self.changes:
-            lines += ["", f"{self.below} would pass {self.above} with one of:"]
+            lines += ["", f"{self.below} would rank above {self.above} after one of these changes:"]
             shown = [[c.feature, c.value, c.needed, f"{100 * c.share:.0f} %"] for c in self.changes[:5]]
             lines.append(table(shown, ["feature", "value", "needed", "rows between"]))
         else:
-            lines += ["", f"no observed value of a single feature lifts {self.below} above {self.above}"]
+            lines += ["", f"no observed value of a single feature ranks {self.below} above {self.above}"]
         if self.measure_now is not None and self.measure_swapped is not None:
-            both = f"{self.measure_now:.4f}, {self.measure_swapped:.4f} with the two exchanged"
+            both = f"{self.measure_now:.4f}, {self.measure_swapped:.4f} with both documents exchanged"
             lines += ["", f"{self.measure} of the query {both}"]
         return "\n".join(lines)
 
@@ -156,37 +156,39 @@ def explain(
     measure: MeasureLike | None = None,
     convention: str = "ranklib",
 ) -> Explanation:
-    """Explain why one document of a query ranks above another, by contributions of the features.
+    """Explain why one document of a query ranks above another document, by contributions of the features.
 
-    Linear rankers have weight times difference of the values, RankBoost the difference of the feature's steps, and
-    boosted oblivious trees that of exact Shapley values (`inspection.shapley`). Any other ranker or pipeline has
-    Shapley values of exchanging the lower document's values for the upper one's, by enumeration if at most 10 features
-    differ, else over 64 drawn orders. Pipelines are explained by their input columns, and a calibrated ranker by its
-    scores.
+    For linear rankers, a contribution is the weight times the difference of the values; for RankBoost, the difference
+    of the feature's steps; for boosted oblivious trees, the difference of exact Shapley values (`inspection.shapley`).
+    For any other ranker or pipeline, contributions are Shapley values of exchanging the lower document's values for the
+    upper document's values, by enumeration for at most 10 differing features, else over 64 random orders. Pipelines are
+    explained by their input columns, and a calibrated ranker by its scores.
 
     Parameters
     ----------
     ranker : fitted ranker, pipeline, or anything with `predict(X)`
     data : RankingData, data frame, or path of a file of rows
-        The rows of the query, and of others.
+        The rows of the query; rows of other queries are allowed.
     query : hashable, optional
-        Name of the query. None: `above` and `below` are numbers of rows in the caller's order, from 0.
+        Name of the query. If None, `above` and `below` are row numbers in the caller's order, from 0.
     above, below : document ids, or row numbers in the caller's order
-        By default `above` is the query's first document, and `below` is the first document below it with a higher
-        grade, or else the next one.
+        By default, `above` is the query's first document, and `below` is the first document below it with a higher
+        grade, or else the next document.
     reference : array (r, p), optional
-        Rows for the averages of trees, and for the values that are tried. Default: all rows of `data`.
+        Rows for the averages of trees, and for the values to try. Default: all rows of `data`.
     measure, convention : optional
-        The measure of the exchange. Default: the ranker's `measure`, else nDCG@10.
+        Measure of the query before and after the exchange. Default: the ranker's `measure`, else
+        nDCG@10.
 
     Raises
     ------
     InvalidInputError
-        If the query or a document is unknown, or the two rows are of different queries.
+        If the query or a document is unknown, or the rows belong to different queries.
 
     Notes
     -----
-    Up to 256 p predictions for the changes (24 p times the query's rows for pipelines with steps of the whole query).
+    Up to 256 p predictions are required for the changes (24 p times the query's rows for pipelines with whole-query
+    steps).
 
     Examples
     --------
@@ -206,7 +208,7 @@ def explain(
     grades = None if data.y is None else data.y[rows]
     i, j = _pair(data, rows, order, grades, query, above, below)
     if i == j:
-        raise InvalidInputError("`above` and `below` are the same document; name two", argument="above")
+        raise InvalidInputError("`above` and `below` are the same document. Name two documents", argument="above")
     known = _dense(data.X, slice(None)) if reference is None else np.asarray(reference, dtype=np.float64)
     if known.ndim != 2 or known.shape[1] != X.shape[1] or len(known) == 0:
         raise InvalidInputError(f"reference must be rows of {X.shape[1]} columns, got shape {known.shape}")
@@ -234,7 +236,7 @@ def explain(
 def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:
     """Return contributions (n, p) of the features to the scores of X, against the rows of `reference`; see `explain`.
 
-    None for rankers whose scores are not a sum over features.
+    Returns None for rankers whose scores are not a sum over features.
     """
     ranker = _below_probabilities(ranker)
     if getattr(X, "is_binned_matrix", False):
@@ -251,7 +253,7 @@ def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:
 
 
 def _below_probabilities(ranker: Scorer) -> Any:
-    """Return the ranker inside a calibrated one, whose scores give the order."""
+    """Return the ranker inside a calibrated ranker, whose scores determine the order."""
     while hasattr(ranker, "calibrators_") and hasattr(ranker, "ranker_"):
         ranker = ranker.ranker_
     return ranker
@@ -264,7 +266,9 @@ def _predict(ranker: Any, X: np.ndarray) -> np.ndarray:
 
 def _dense(X: Matrix, rows: Any) -> np.ndarray:
     if getattr(X, "is_binned_matrix", False):
-        raise InvalidInputError("explain needs the values themselves; pass the data before binning, and a pipeline")
+        raise InvalidInputError(
+            "explain requires the values of the features. Pass the data before binning, and a pipeline"
+        )
     part = X[rows]
     return np.ascontiguousarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
 
@@ -289,7 +293,8 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
         if not len(found):
             few = ", ".join(str(name) for name in data.query_ids[:5])
             raise InvalidInputError(
-                f"query {query!r} is not in the data; the first of {data.n_queries} are: {few}", argument="query"
+                f"query {query!r} is not in the data; the first of {data.n_queries} queries are: {few}",
+                argument="query",
             )
         number = int(found[0])
     return number, np.arange(data.offsets[number], data.offsets[number + 1])
@@ -298,9 +303,7 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
 def _place(data: RankingData, row: object) -> int:
     """Return the grouped place of a row of the caller."""
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < data.n_rows:
-        raise InvalidInputError(
-            f"a row's number must be an integer in 0 … {data.n_rows - 1}, got {row!r}", code="no-row"
-        )
+        raise InvalidInputError(f"a row number must be an integer in 0 … {data.n_rows - 1}, got {row!r}", code="no-row")
     return int(row) if data.order is None else int(np.flatnonzero(data.order == row)[0])
 
 
@@ -315,14 +318,16 @@ def _pair(
 ) -> tuple[int, int]:
     """Return the places of the two documents within the query."""
     if len(rows) < 2:
-        raise InvalidInputError("the query has a single document, so that there is nothing to compare")
+        raise InvalidInputError("the query has a single document, so that there is no pair to compare")
 
     def place(document: object) -> int:
         if query is not None and data.doc_ids is not None:
             found = np.flatnonzero(data.doc_ids[rows] == str(document))
             if not len(found):
                 few = ", ".join(data.doc_ids[rows[order[:5]]].tolist())
-                raise InvalidInputError(f"document {document!r} is not in query {query!r}; its first ones are: {few}")
+                raise InvalidInputError(
+                    f"document {document!r} is not in query {query!r}; its first documents are: {few}"
+                )
             if len(found) > 1:
                 raise InvalidInputError(
                     f"document {document!r} occurs {len(found)} times in query {query!r}. Give these rows different "
@@ -332,7 +337,7 @@ def _pair(
             return int(found[0])
         found_place = _place(data, document) - int(rows[0])
         if not 0 <= found_place < len(rows):
-            raise InvalidInputError(f"row {document} is not of query {query!r}")
+            raise InvalidInputError(f"row {document} does not belong to query {query!r}")
         return found_place
 
     if above is None and below is not None:
@@ -344,7 +349,7 @@ def _pair(
     rank = int(np.flatnonzero(order == i)[0])
     under = order[rank + 1 :]
     if not len(under):
-        raise InvalidInputError("the document is the query's last; name the one that it is compared with")
+        raise InvalidInputError("the document is the last of the query. Name the document to compare it with")
     better = under if grades is None else under[grades[under] > grades[i]]
     return i, int(better[0] if len(better) else under[0])
 
@@ -357,7 +362,7 @@ def _name(data: RankingData, rows: np.ndarray, i: int) -> str:
 
 
 def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return contributions (p,) to the difference of rows i and j of one query, and how they were computed."""
+    """Return contributions (p,) to the difference of rows i and j of one query, and the name of the method."""
     rows = row_contributions(ranker, X[[i, j]], reference)
     if rows is not None:
         how = "difference of exact Shapley values"
@@ -376,9 +381,9 @@ def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.
 
 
 def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.ndarray) -> np.ndarray:
-    """Return Shapley values of v(S), the score of row j with row i's values in S.
+    """Return Shapley values of v(S), where v(S) is the score of row j with row i's values in S.
 
-    For a pipeline row i also gets row j's values, and v is half their difference.
+    For a pipeline, row i also gets row j's values, and v is half their difference.
     """
     n = len(players)
     by_query = hasattr(ranker, "steps")
@@ -422,7 +427,7 @@ def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.nd
 
 
 def _of_the_query(data: RankingData, X: np.ndarray, k: int) -> bool:
-    """Return whether feature k describes the query: it is constant within every query of the data."""
+    """Return whether feature k describes the query, that is, whether it is constant within every query of the data."""
     if data.n_queries == 1 or len(np.unique(X[:, k])) > 1:
         return False
     return not mixed_queries(_dense(data.X, np.s_[:, k : k + 1])[:, 0], data.offsets).any()
@@ -438,7 +443,7 @@ def _changes(
     names: Sequence[str],
     columns: list[int],
 ) -> list[Change]:
-    """Return single changes of row j in these columns with which it ranks above row i, nearest first."""
+    """Return single changes of row j in these columns for which it ranks above row i, nearest first."""
     if scores[j] > scores[i]:
         return []
     by_query = hasattr(ranker, "steps")

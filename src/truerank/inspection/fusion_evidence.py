@@ -1,4 +1,4 @@
-"""Evidence for a learned fusion: cross-validation with the unlearned methods."""
+"""Evidence for a learned fusion: cross-validation in comparison with unlearned methods."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ LEARNED = "learned"
 
 
 class FusionEvidence(Result):
-    """The result of `cross_validate_fusion`: values of every method on topics that it was not fitted to.
+    """The result of `cross_validate_fusion`: values of every method on topics that were not used for fitting.
 
     Attributes
     ----------
     measures : dict of str to Measure
-        By the name of their mean: "MAP" for AP, else the name of the measure.
+        Measures by the name of their mean: "MAP" for AP, else the name of the measure.
     per_query, judged_only : dict of str to dict of str to float64 array (m,)
-        By measure and method: "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum" (with the
-        runs' training means), "best-run" (the best on the training topics); and without unjudged documents.
+        Values by measure and method: "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum"
+        (with the runs' training means), "best-run" (the best run on the training topics); also judged documents only.
     best_runs : list of str
-        The best run of each fold's training topics.
+        The best run on the training topics of each fold.
     recommended, reason : str
         "learned" if it is better by the first measure than every other method and the best single run, each with a
-        corrected p below 0.05. Otherwise, the method with the highest mean of those not significantly worse.
+        corrected p below 0.05. Otherwise, the highest mean among the methods that are not significantly worse.
     comparisons : dict of str to Comparison
-        Each unlearned method against "learned", by measure; p is corrected for all measures together.
+        Comparison of each unlearned method with "learned", by measure; p is corrected for all measures together.
     """
 
     KIND = "fusion"
@@ -105,18 +105,18 @@ class FusionEvidence(Result):
         level = [pair for pair in ordered if not (pair.difference < 0 and pair.p_adjusted < LEVEL)]
         worse = [pair for pair in level if pair.p_adjusted < LEVEL][:1]
         if not level:
-            use, why, listed = LEARNED, "it is better than every alternative", ordered[:1]
+            use, why, listed = LEARNED, "the learned fusion is better than every alternative", ordered[:1]
         elif worse:
             use, why, listed = worse[0].a, "the learned fusion is worse", worse
         else:
-            use, why, listed = level[0].a, "no difference shown to the learned fusion", level
+            use, why, listed = level[0].a, "no significant difference from the learned fusion", level
         about = f"({ordered[0].queries} topics in {self.n_folds} folds, p corrected for {family(comparison)})"
         lines = [f"use {use}: {why}", f"{name} {about}", f"  learned: {means[LEARNED]:.4f}", *map(shown, listed)]
         return use, "\n".join(lines)
 
     @property
     def summary(self) -> str:
-        """The recommended method, and why."""
+        """A sentence with the recommended method, and the reason."""
         return f"{self.reason.partition(chr(10))[0]}."
 
     def _figures(self) -> dict[str, Any]:
@@ -185,33 +185,33 @@ def cross_validate_fusion(
     topics: str | None = None,
     random_state: RandomState = 0,
 ) -> FusionEvidence:
-    """Compare a learned fusion with the unlearned ones, on topics that were not used for training.
+    """Compare a learned fusion with unlearned methods, on topics that were not used for training.
 
     Parameters
     ----------
     pool : RunPool with judgements
     model : RunFusion, optional
-        Cloned and fitted on each fold's training topics.
+        Fusion that is cloned and fitted to the training topics of each fold.
     others : mapping of name to RunFusion, optional
-        Other learned fusions, which are fitted on the same topics and compared with the model.
+        Other learned fusions, which are fitted to the same topics and compared with the model.
     measures, convention
-        Lists are cut at `depth`. Relevant documents that are not in a list count against it, also those that no run
-        found. A topic without documents has the value 0.
+        Lists are cut at `depth`. Relevant documents outside a list reduce its value, also documents that no run found.
+        A topic without documents has the value 0.
     cv : int, default 5
-        Folds of topics, drawn by the seed and the topics' names.
+        Number of folds of topics, drawn by the seed and the names of topics.
     depth : int, default 1000
     topics : "common", "all" or None, default None
-        Required for runs with different topics: use the topics that all runs have, or all topics of the qrels, where a
+        Required for runs with different topics: the topics that all runs have, or all topics of the qrels, where a
         topic that a list lacks counts 0.
     random_state : seed of the folds and the tests
 
     Raises
     ------
     InvalidInputError
-        On fewer topics than folds, no judgements, or runs of different topics without `topics`.
+        For fewer topics than folds, no judgements, or runs with different topics without `topics`.
     """
     if pool.grades is None:
-        raise InvalidInputError("cross-validation needs judgements: make the pool with qrels", argument="qrels")
+        raise InvalidInputError("cross-validation requires judgements. Create the pool with qrels", argument="qrels")
     absent = pool.topics_without_runs
     there = {name: np.append(own, np.zeros(len(absent), bool)) for name, own in zip(pool.names, (pool.lengths > 0).T)}
     kept, coverage = covered_topics(there, topics)
@@ -257,7 +257,7 @@ def cross_validate_fusion(
 
 
 def titled(measures: MeasuresLike, convention: str) -> dict[str, Measure]:
-    """Return measures by the name of their mean, where a topic without documents counts 0; an error without a mean."""
+    """Return measures by the name of their mean, where a topic without documents counts 0; raise without a mean."""
     parsed = parse_measures(measures, convention)
     return {("MAP" if name == "AP" else name): one(missing_topics="zero").check_mean() for name, one in parsed.items()}
 

@@ -1,4 +1,4 @@
-"""Importance of features: the loss of a measure if a feature is shuffled within queries, or removed."""
+"""Importance of features: the loss of a measure when a feature is shuffled within queries, or removed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Importance(Result):
     """The loss of a measure without each feature, arrays (p,), with Student's 95 % interval over queries.
 
     `p_adjusted` is two-sided, corrected over the features (step-down max-T), and at least Student's p. `noise_floor` is
-    the loss that some feature exceeds by chance in 5 % of resamples; NaN for importances by removal.
+    the loss that any feature exceeds by chance in 5 % of resamples; NaN for importances by removal.
     """
 
     importances: np.ndarray = field(repr=False)  # (p, repeats): the measure less that after a shuffle
@@ -49,7 +49,7 @@ class Importance(Result):
 
     @property
     def summary(self) -> str:
-        """The features with a significant loss."""
+        """A sentence with the features that have a significant loss."""
         return f"{self.measure} loses without {', '.join(self.shown) or 'no feature'} (corrected p below {LEVEL:.2f})."
 
     def _figures(self) -> dict[str, Any]:
@@ -63,22 +63,23 @@ class Importance(Result):
 
     @property
     def shown(self) -> list[str]:
-        """Features with a loss above 0 and an adjusted p below 0.05, the most important first."""
+        """The features with a loss above 0 and an adjusted p below 0.05, the most important first."""
         return [name for name, mean, _, _, p, _ in self.to_rows() if mean > 0 and p < LEVEL]
 
     @property
     def about(self) -> str:
-        """The test, the correction, and the features with a significant loss, in words."""
+        """A text with the test, the correction, and the features with a significant loss."""
         test = "random signs of the queries" if np.isnan(self.noise_floor).all() else "exchange with shuffled copies"
         return (
             f"{self.measure} on {counted(self.n_queries, 'query')}; p by {test}, corrected over "
-            f"{counted(len(self.p_adjusted), 'feature')} (step-down max-T), never below Student's. "
-            f"Loss shown at {LEVEL:.2f}: {', '.join(self.shown) or 'none'}"
+            f"{counted(len(self.p_adjusted), 'feature')} (step-down max-T), never below Student's. Significant loss at "
+            f"{LEVEL:.2f}:"
+            f" {', '.join(self.shown) or 'none'}"
         )
 
     @property
     def importances_mean(self) -> np.ndarray:
-        """Mean over the repeats (p,)."""
+        """The mean over the repeats (p,)."""
         return self.importances.mean(axis=1)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: Any = None) -> np.ndarray:
@@ -108,7 +109,7 @@ def permutation_importance(
     repeats: int = 5,
     random_state: RandomState = None,
 ) -> Importance:
-    """Return the loss of a measure if a feature's values are shuffled among the documents of each query.
+    """Return the loss of a measure when the values of a feature are shuffled among the documents of each query.
 
     A shuffle within queries removes only the information about the documents, on which a ranking depends.
 
@@ -116,19 +117,19 @@ def permutation_importance(
     ----------
     ranker : fitted ranker, pipeline, or anything with `predict(X)`
     data : RankingData, data frame, or path of a file of rows
-        Judged rows of queries that the ranker was not trained on.
+        Judged rows of queries on which the ranker was not trained.
     measure, convention
         Default: the ranker's `measure`, else nDCG@10. The loss is positive for a helpful feature, also if a lower value
         of the measure is better.
     repeats : int, default 5
-        Shuffles of each feature.
+        Number of shuffles of each feature.
     random_state : None, int or NumPy generator
 
     Notes
     -----
-    Cost: `p * repeats + 1` predictions. Under the null, a query's values with the original column and with its shuffled
-    copies are exchangeable (`step_down_of_copies`). The result describes only this fitted ranker. A shuffled feature
-    also loses the information that it shares with others.
+    Cost: `p * repeats + 1` predictions. Under the null hypothesis, a query's values with the original column and with
+    its shuffled copies are exchangeable (`step_down_of_copies`). The result describes only this fitted ranker. A
+    shuffle also removes the information that the feature shares with other features.
 
     Examples
     --------
@@ -141,7 +142,7 @@ def permutation_importance(
     repeats = check_positive_int(repeats, "repeats")
     data = rows_of(data, model=ranker)
     if not isinstance(data.X, np.ndarray):
-        raise InvalidInputError("permutation_importance needs dense rows; call X.toarray()")
+        raise InvalidInputError("permutation_importance requires dense rows. Call X.toarray()")
     overlap = training_queries(ranker, data)
     warn_of_training_queries(ranker, overlap)
     seed, query = seed_of(random_state), data.query_index
@@ -170,17 +171,17 @@ def removal_importance(
     measure: MeasureLike | None = None,
     convention: str = "ranklib",
 ) -> Importance:
-    """Return the loss of a measure if the ranker is trained again without each feature.
+    """Return the loss of a measure when the ranker is trained again without each feature.
 
-    Unlike after a shuffle, other features can replace it. A loss near 0 means that the feature is dispensable, not that
-    the ranker ignores it.
+    Unlike after a shuffle, other features can replace the removed feature. A loss near 0 means that the feature is
+    dispensable, not that the ranker ignores it.
 
     Parameters
     ----------
     ranker, measure, convention
         See `permutation_importance`; p + 1 clones of the ranker are fitted.
     train, test : RankingData, data frames, or paths of files of rows
-        Training rows, and rows of other queries for the measure. A warning names queries of `test` that are in `train`.
+        Training rows, and rows of other queries for the measure. A warning names queries that are in both.
 
     Examples
     --------
@@ -191,11 +192,13 @@ def removal_importance(
     """
     train, test = rows_of(train, "train"), rows_of(test, "test")
     if not isinstance(train.X, np.ndarray) or not isinstance(test.X, np.ndarray):
-        raise InvalidInputError("removal_importance needs dense rows; call X.toarray()")
+        raise InvalidInputError("removal_importance requires dense rows. Call X.toarray()")
     if train.n_features != test.n_features:
-        raise InvalidInputError(f"train has {train.n_features} features and test {test.n_features}", argument="train")
+        raise InvalidInputError(
+            f"train has {train.n_features} features, but test has {test.n_features}", argument="train"
+        )
     if train.n_features < 2:
-        raise InvalidInputError("removal_importance needs at least two features", code="one-feature")
+        raise InvalidInputError("removal_importance requires at least two features", code="one-feature")
     pinned = measure_of(ranker, measure, convention)
     values, every = _signed_values(pinned, test), np.arange(train.n_features)
     fitted = fit_ranker(ranker, take_columns(train, every))
@@ -212,7 +215,7 @@ def removal_importance(
 
 
 def _signed_values(measure: Measure, data: RankingData) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from scores to values of the queries (m,) of which more is better."""
+    """Return a function from scores to values of the queries (m,), where higher is better."""
     judgements, sign = data.judgements(), 1.0 if measure.higher_is_better else -1.0
     return lambda scores: sign * measure.per_query(judgements, scores)
 
@@ -239,16 +242,16 @@ def _importance(
 
 
 def partial_dependence(ranker: Scorer, data: Any, feature: int | str, *, points: int = 20) -> tuple[np.ndarray, ...]:
-    """Return the mean score of all rows with the same value of one feature in every row.
+    """Return the mean score of all rows if one feature has the same value in every row.
 
     Parameters
     ----------
     ranker : fitted ranker, pipeline, or anything with `predict(X)`
     data : RankingData, data frame, or path of a file of rows
     feature : int or str
-        Column from 0, or its name.
+        Column number from 0, or name of the column.
     points : int, default 20
-        Number of values: quantiles of the observed ones. Each value costs a prediction of all rows.
+        Number of values, which are quantiles of the observed values. Each value requires a prediction of all rows.
 
     Returns
     -------
@@ -257,7 +260,7 @@ def partial_dependence(ranker: Scorer, data: Any, feature: int | str, *, points:
     Raises
     ------
     InvalidInputError
-        On an unknown feature, a feature without values, and sparse rows.
+        For an unknown feature, a feature without values, and sparse rows.
 
     Examples
     --------
@@ -275,12 +278,12 @@ def partial_dependence(ranker: Scorer, data: Any, feature: int | str, *, points:
     points = check_positive_int(points, "points")
     data = rows_of(data, model=ranker)
     if not isinstance(data.X, np.ndarray):
-        raise InvalidInputError("partial_dependence needs dense rows; call X.toarray()")
+        raise InvalidInputError("partial_dependence requires dense rows. Call X.toarray()")
     names = shown_names(data.feature_names, data.n_features)
     if isinstance(feature, str):
         if feature not in names:
             raise InvalidInputError(
-                f"no feature is called {feature!r}; the first are: {', '.join(names[:5])}", argument="feature"
+                f"no feature is called {feature!r}; the first features are: {', '.join(names[:5])}", argument="feature"
             )
         feature = names.index(feature)
     if isinstance(feature, bool) or not isinstance(feature, int | np.integer) or not 0 <= feature < data.n_features:
@@ -301,7 +304,7 @@ def partial_dependence(ranker: Scorer, data: Any, feature: int | str, *, points:
 
 
 def scores_of(ranker: Scorer, X: np.ndarray, data: RankingData) -> np.ndarray:
-    """Return scores of rows in the grouped order of `data`, by truerank's ranker, a pipeline or another model."""
+    """Return scores of rows in the grouped order of `data`, by a ranker of truerank, a pipeline or another model."""
     return ranker_scores(ranker, data.replaced(X=X, order=None))
 
 

@@ -1,4 +1,4 @@
-"""Retrain the model in production on newer queries, and replace it only if held-out queries show a gain."""
+"""Retrain the production model on newer queries, and replace it only if held-out queries show a gain."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Decision(NamedTuple):
 
     @property
     def promoted(self) -> bool:
-        """Whether the candidate replaces the model in production."""
+        """Whether the candidate replaces the production model."""
         return self.verdict in ("better", "not worse")
 
 
@@ -63,16 +63,16 @@ def decide(
     measure: Measure | None = None,
     random_state: RandomState = 0,
 ) -> Decision:
-    """Return the verdict on a candidate from per-query values (m,) of it and of another model; higher is better.
+    """Return the verdict on a candidate from values (m,) by query of the candidate and another model; higher is better.
 
-    "better" requires p below the level, the direction of the test itself and a mean that does not fall. "not worse"
+    "better" requires a p below the level, a gain by the test itself, and a mean that does not fall. "not worse"
     requires a margin and a test of the mean, and is decided as `compare` does, with the interval at the level.
-    `measure` is that of the values, before any change of sign. `look` counts from 1.
+    `measure` is the measure of the values, before any change of sign. `look` counts from 1.
     """
     check_choice(test, "test", TESTS)
     if margin > 0 and test not in OF_MEANS:
         raise InvalidInputError(
-            f"margin={margin:g} requires a test of the mean, which the {test} test is not. Choose randomisation or t",
+            f"margin={margin:g} requires a test of the mean, but the {test} test is not one. Choose randomisation or t",
             argument="margin",
         )
     level = level_of(look, level)
@@ -114,7 +114,7 @@ class Retraining(Result):
 
     @property
     def summary(self) -> str:
-        """The decision and its reason."""
+        """A sentence with the decision and its reason."""
         return f"{'promoted' if self.promoted else 'kept'}: {self.reason}."
 
     def _figures(self) -> dict[str, Any]:
@@ -168,45 +168,45 @@ def retrain(
     share: float = SHARE,
     random_state: RandomState = None,
 ) -> Retraining:
-    """Train a model again on newer queries, and decide whether it replaces the one in production.
+    """Train a model again on newer queries, and decide whether it replaces the production model.
 
     Parameters
     ----------
     production : fitted ranker
-        It is not changed.
+        The production model, which is not changed.
     data, valid : RankingData
         Judged queries for training, and validation queries for early stopping (`patience`).
     held_out : RankingData, optional
-        Judged queries for the comparison, on which neither model was trained. By default `share` of the queries of
-        `data` are held out, drawn by their names.
+        Judged queries for the comparison, on which neither model was trained. By default, a `share` of the queries of
+        `data`, drawn by their names, is held out.
     how : {"auto", "continue", "refit"}, default "auto"
         "continue" starts from the model: boosted trees get `more` trees (`fit(init_model=…)`), and rankers with
         `warm_start` start at the model's weights. "refit" fits a new model with the same settings to `data` alone; a
         `CalibratedRanker(cv="prefit")` is then fitted with `cv=5`. "auto" continues every model that can be continued.
     more, params
-        Trees to add to a model of trees, and settings to change.
+        Number of trees to add to a model of trees, and settings to change.
     measure, convention : optional
-        Default: those of the model, else nDCG@10 and "ranklib". Ties are averaged.
+        Default: the measure and convention of the model, else nDCG@10 and "ranklib". Ties are averaged.
     test : {"randomisation", "t", "wilcoxon", "sign"}, default "randomisation"
-        Paired and two-sided. The candidate is promoted only if the direction of the test itself is a gain.
+        Test, which is paired and two-sided. The candidate is promoted only if the direction of the test is a gain.
     level : float in (0, 1), default 0.05
-        Significance level of the first comparison. From the second on, the k-th comparison on the same queries has
-        level / (k (k - 1)), as counted by `history`.
+        Significance level of the first comparison. From the second comparison on, the k-th comparison on the same
+        queries has the level / (k (k - 1)), as counted by `history`.
     margin : float >= 0, default 0
-        Promote also a candidate that is not worse by more than this, in the unit of the measure (non-inferiority).
-        Requires a test of the mean.
+        Loss up to which a candidate is also promoted, in the unit of the measure (non-inferiority). A
+        margin requires a test of the mean.
     reference : fitted ranker, optional
-        With a margin, the last model that was promoted as better. The candidate is compared with it, so that losses of
-        `margin` do not add up. Default: production.
+        With a margin, the last model that was promoted as better. The candidate is compared with the reference, so that
+        losses of `margin` do not add up. Default: production.
     history : History, optional
-        Counts the comparisons on the same held-out queries, with this one. Without a history, nothing is counted.
+        History that counts this and earlier comparisons on the same held-out queries. By default, nothing is counted.
     random_state : seed of the split and the test
 
     Raises
     ------
     InvalidInputError
-        If the model cannot be trained (imported models) or not continued, if there are fewer than two queries on either
-        side, or if a model was trained on more than half of the held-out queries. Otherwise such queries are left out.
+        If the model cannot be trained (imported models) or not continued, if either side has fewer than two queries, or
+        if a model was trained on more than half of the held-out queries. Fewer such queries are left out.
 
     Examples
     --------
@@ -230,7 +230,9 @@ def retrain(
         data, held_out = split_by_name(data, share, seed)
     for side, queries in (("to learn from", data.n_queries), ("held out", held_out.n_queries)):
         if queries < 2:
-            raise InvalidInputError(f"retrain needs at least two queries {side}, got {queries}", code="too-few-queries")
+            raise InvalidInputError(
+                f"retrain requires at least two queries {side}, got {queries}", code="too-few-queries"
+            )
     candidate, continued = trained_again(production, data, valid, how, more, params)
     models = {"candidate": candidate, "production": production}
     models |= {"reference": reference} if margin > 0 and reference is not None else {}
@@ -264,7 +266,7 @@ def retrain(
 
 
 def _training_queries(models: dict[str, Any], held_out: RankingData) -> tuple[np.ndarray, str]:
-    """Return which held-out queries a model was trained on, bool (m,), and in words; an error if too few are left."""
+    """Return which held-out queries a model was trained on, bool (m,), and a text; raise if too few are left."""
     found = {name: training_queries(model, held_out) for name, model in models.items()}
     seen = np.any([overlap.matched for overlap in found.values()], axis=0)
     if any(overlap.mostly for overlap in found.values()) or held_out.n_queries - seen.sum() < 2:
@@ -272,15 +274,15 @@ def _training_queries(models: dict[str, Any], held_out: RankingData) -> tuple[np
         raise InvalidInputError(
             f"{about}. A verdict on training queries is not possible. Hold out queries on which no model was trained"
         )
-    left_out = {name: "; they are left out" if overlap.recognised else "" for name, overlap in found.items()}
+    left_out = {name: "; these queries are left out" if overlap.recognised else "" for name, overlap in found.items()}
     return seen, "; ".join(f"{name}: {overlap}{left_out[name]}" for name, overlap in found.items())
 
 
 def _reason(decision: Decision, gain: str, margin: float, test: str) -> str:
-    """Return the decision in words, with the gain, and the p or the interval that decided."""
+    """Return the decision in words, with the gain, and the deciding p or interval."""
     p = f"p = {decision.p:.2g} at level {decision.level:.2g}"
     if decision.p != decision.p:
-        p = f"no p by the {test} test, since all queries differ by the same amount; the randomisation test has one"
+        p = f"no p by the {test} test, because all queries differ by the same amount; use the randomisation test"
     if margin > 0 and decision.of_mean is not None:
         _, low, high = decision.of_mean.interval
         ends = "no interval" if low != low else f"{100 * (1 - decision.level):.4g} % interval {low:+.4f} to {high:+.4f}"
@@ -290,7 +292,7 @@ def _reason(decision: Decision, gain: str, margin: float, test: str) -> str:
 
 
 def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:
-    """Return the training and the held-out queries, drawn by their names, so that equal names are on one side."""
+    """Return the training and the held-out queries, drawn by name, so that queries with equal names are on one side."""
     share = check_number(share, "share", "(0, 1)")
     names = data.query_ids.astype(str)
     different = np.unique(names)
@@ -327,7 +329,7 @@ def trained_again(
     if continued and how != "refit":
         return _continued(production, data, valid, check_positive_int(more, "more"), params or {}), True
     if not hasattr(production, "get_params"):
-        raise InvalidInputError(f"{type(production).__name__} cannot be trained again: it holds no settings")
+        raise InvalidInputError(f"{type(production).__name__} cannot be trained again, because it has no settings")
     again = clone(production).set_params(**(params or {}))
     if isinstance(again, CalibratedRanker) and again.cv == "prefit":
         again.set_params(cv=FOLDS)  # nothing is fitted any more

@@ -1,4 +1,4 @@
-"""Cross-validation over seeds of training: which variance is due to queries, and which to the seed."""
+"""Cross-validation over training seeds: separate variances due to queries and seeds."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from truerank.significance.paper_table import paper_table
 
 FEWEST_SEEDS = 3  # for a test
 _KEYS = {"ranker", "seed", "values", "folds"}
-_NO_FITS = "is no file of cross-validated fits; name another, or remove it"
+_NO_FITS = "is not a file of cross-validated fits. Name another file, or remove this one"
 
 
 class SeedPair(NamedTuple):
-    """Learner `a` against `b` over queries and seeds: positive differences mean that `a` is better."""
+    """The comparison of learners `a` and `b` over queries and seeds, with positive differences if `a` is better."""
 
     a: str
     b: str
@@ -64,12 +64,12 @@ class ComparedLearners(Result):
 
     @property
     def about(self) -> str:
-        """The population and the test, in words."""
+        """A text with the population and the test."""
         raise NotImplementedError
 
     @property
     def tested(self) -> str:
-        """The same, for the caption of a table of several measures."""
+        """A text with the population and the test, for the caption of a table of several measures."""
         about = self.about.replace(f"{self.measure} ({self.convention}), ", "")
         return about.replace('; about="learners" includes them', "")
 
@@ -93,7 +93,7 @@ class ComparedLearners(Result):
 
     @property
     def summary(self) -> str:
-        """How many pairs of learners differ."""
+        """A sentence on how many pairs of learners differ."""
         differ = sum(pair.p_adjusted < LEVEL for pair in self.pairs)
         return f"{differ} of {counted(len(self.pairs), 'pair')} of learners differ significantly in {self.measure}."
 
@@ -118,9 +118,9 @@ class SeedComparison(ComparedLearners):
 
     @property
     def about(self) -> str:
-        """The population and the test, in words."""
+        """A text with the population and the test."""
         return (
-            f"learners that are trained on these folds, over seeds and queries like these: {self.measure} "
+            f"learners that are trained on these folds, over seeds and similar queries: {self.measure} "
             f"({self.convention}), {counted(self.queries, 'query')} x {counted(self.seeds, 'seed')}, crossed random "
             "effects with Cochran and Cox's quantiles, p adjusted by Holm. Other training data are not part of the "
             'uncertainty; about="learners" includes them'
@@ -166,8 +166,8 @@ class Settings(NamedTuple):
 class SeededValidation(Result):
     """The result of `cross_validate` with `seeds`, by ranker and measure.
 
-    `values` (seeds, m) hold the value of each query by rankers that were not trained on it. `fold_means` (seeds, J)
-    hold the means of folds. A ranker without a seed has the same values for all of them.
+    `values` (seeds, m) are the values of each query by rankers that were not trained on the query. `fold_means` (seeds,
+    J) are the means of folds. A ranker without a seed has equal values for all seeds.
     """
 
     values: dict[str, dict[str, np.ndarray]] = field(repr=False)
@@ -181,12 +181,12 @@ class SeededValidation(Result):
 
     @property
     def n_folds(self) -> int:
-        """Number of folds of one repeat."""
+        """The number of folds of one repeat."""
         return len(self.about.folds)
 
     @property
     def repeats(self) -> int:
-        """Number of draws of the folds."""
+        """The number of draws of the folds."""
         return self.about.repeats
 
     @property
@@ -196,12 +196,12 @@ class SeededValidation(Result):
 
     @property
     def n_queries(self) -> int:
-        """Number of tested queries."""
+        """The number of tested queries."""
         return len(tested_queries(self.about.folds))
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
-        """Mean over seeds and queries, by ranker and measure."""
+        """The mean over seeds and queries, by ranker and measure."""
         return {
             name: {label: self.measures[label].aggregate(own.mean(axis=0)) for label, own in values.items()}
             for name, values in self.values.items()
@@ -209,10 +209,7 @@ class SeededValidation(Result):
 
     @property
     def deviations(self) -> dict[str, dict[str, float]]:
-        """Standard deviation over seeds (n - 1) of the mean over queries; 0 for a ranker without a seed.
-
-        NaN with one seed.
-        """
+        """Standard deviation over seeds (n - 1) of the mean over queries; 0 without a seed, NaN with one seed."""
         return {
             name: {label: self._deviation(label, own) for label, own in values.items()}
             for name, values in self.values.items()
@@ -226,7 +223,7 @@ class SeededValidation(Result):
 
     @property
     def summary(self) -> str:
-        """The ranker with the best mean of the first measure."""
+        """A sentence on the ranker with the best mean of the first measure."""
         label, by = next(iter(self.measures.items()))
         means, sign = self.means, 1.0 if by.higher_is_better else -1.0
         best = max(means, key=lambda name: sign * means[name][label])
@@ -258,9 +255,9 @@ class SeededValidation(Result):
     def to_latex(self, show: Sequence[str] = (), *, about: str = "seeds", baseline: str | None = None) -> str:
         """Return the table of a paper: learners by measures, with the marks of `compare(about=, baseline=)`.
 
-        Means have their standard deviation over seeds. `show` may have "seeds", a row for each seed, and "intervals" of
-        the difference to the baseline. Marks and captions are those of `Comparison.to_latex`; p is corrected within a
-        measure. Without a test (one learner, fewer than three seeds) it is the printed table.
+        Each mean has its standard deviation over seeds. `show` may contain "seeds", which adds a row for each seed, and
+        "intervals" of the difference from the baseline. Marks and captions follow `Comparison.to_latex`; p is corrected
+        within a measure. Without a test (one learner, fewer than three seeds), the result is the printed table.
         """
         if len(self.values) < 2 or len(self.seeds) < FEWEST_SEEDS:
             return self._table("latex")
@@ -293,16 +290,16 @@ class SeededValidation(Result):
         return styled_table(rows, ["ranker", *self.measures], style, caption)
 
     def compare(self, measure: str | None = None, *, about: str = "seeds", baseline: str | None = None) -> Any:
-        """Compare the learners with each other, or with `baseline`, by one of the measures (the first).
+        """Compare the learners with each other, or with `baseline`, by one of the measures (by default the first).
 
-        `about="seeds"` is about these folds of training data, over seeds and queries like these: crossed random effects
-        (`crossed_test`). `about="learners"` is about other training data too: the corrected resampled t-test over
+        `about="seeds"` is for these folds of training data, over seeds and similar queries: crossed random effects
+        (`crossed_test`). `about="learners"` also includes other training data: the corrected resampled t-test over
         folds, of means over the seeds (a `LearnerComparison`).
 
         Raises
         ------
         InvalidInputError
-            With fewer than two rankers or three seeds, and for a measure that is no mean.
+            With fewer than two rankers or three seeds, and for a measure that is not a mean.
         """
         check_choice(about, "about", ("seeds", "learners"))
         label = next(iter(self.measures)) if measure is None else measure
@@ -312,19 +309,22 @@ class SeededValidation(Result):
         if about == "learners":
             if self.n_queries < len(self.about.query_ids):
                 raise InvalidInputError(
-                    "the test of learners is for folds that test every query once, and these do not", argument="about"
+                    "the test of learners requires folds that test every query once, but these folds do not",
+                    argument="about",
                 )
             folds = {name: own[label].mean(axis=0).tolist() for name, own in self.fold_means.items()}
             return resolve("truerank.inspection.cross_validation:compare_learners")(
                 folds, means, label, self.about.convention, self.repeats, by.higher_is_better, baseline=baseline
             )
         if len(names) < 2:
-            raise InvalidInputError(f"a comparison needs at least two learners, got {len(names)}", code="one-learner")
+            raise InvalidInputError(
+                f"a comparison requires at least two learners, got {len(names)}", code="one-learner"
+            )
         if baseline is not None:
             check_choice(baseline, "baseline", names)
         if len(self.seeds) < FEWEST_SEEDS:
             raise InvalidInputError(
-                f"a test over seeds needs at least {FEWEST_SEEDS} of them, got {len(self.seeds)}", argument="seeds"
+                f"a test over seeds requires at least {FEWEST_SEEDS} seeds, got {len(self.seeds)}", argument="seeds"
             )
         chosen = [(a, baseline) for a in names if a != baseline] if baseline else list(combinations(names, 2))
         sign = 1.0 if by.higher_is_better else -1.0
@@ -340,15 +340,15 @@ def crossed_test(d: np.ndarray) -> tuple[float, float, float, float, float, floa
     """Test the mean of differences (S seeds, m queries): mean, ends of the 95 % interval, both standard errors, p.
 
     The model is d_sq = μ + Q_q + S_s + E_sq with independent random effects of queries and seeds. With the mean squares
-    M_Q, M_S and M_E of the two-way table, the variance of the mean is estimated by
+    M_Q, M_S and M_E of the two-way table, the estimated variance of the mean is
 
         V = max(M_Q + M_S - M_E, M_Q, M_S) / (S m)
 
     Its parts a = max(M_Q - M_E, 0)/(S m) and b = M_S/(S m) have m - 1 and S - 1 degrees of freedom, and the quantile is
     the mean of Student's quantiles with weights a and b (Cochran and Cox 1957, section 4.14). Satterthwaite's degrees
-    of freedom reject a true null hypothesis in 7 to 12 % of samples with two or three seeds, and a part b without the
-    interaction in 6 to 10 % for equal learners, which have no effect of queries. Queries that are NaN are left out. p
-    is 1 without any difference, and NaN if all differences are equal.
+    of freedom reject a true null hypothesis in 7 to 12 % of samples with two or three seeds. A part b without the
+    interaction does so in 6 to 10 % for equal learners, which have no effect of queries. Queries that are NaN are left
+    out. p is 1 without any difference, and NaN if all differences are equal.
     """
     from scipy.special import stdtrit
 
@@ -384,8 +384,8 @@ def over_seeds(
 ) -> SeededValidation:  # fmt: skip
     """Cross-validate rankers with each seed; `validate(rankers)` returns a `CrossValidation` over the same folds.
 
-    `state` names a file that gets the values of each ranker and seed, with which a killed run resumes; `question` is
-    all that the values depend on apart from the seeds.
+    `state` names a file for the values of each ranker and seed, from which a killed run resumes; `question` contains
+    all inputs except the seeds.
     """
     if not isinstance(seeds, Iterable):
         raise InvalidInputError(

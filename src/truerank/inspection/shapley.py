@@ -44,7 +44,7 @@ _ROWS = 4_096
 
 @dataclass(frozen=True)
 class ShapleyValues:
-    """Contributions of features to scores, which are `base + values.sum(axis=1)`."""
+    """Contributions of features to scores; the scores are `base + values.sum(axis=1)`."""
 
     values: np.ndarray  # float64 (n, p)
     base: float  # mean score of the reference rows in the game
@@ -53,9 +53,9 @@ class ShapleyValues:
 def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyValues:
     """Return Shapley values of a fitted `ObliviousBoosting` with any kind of leaves and start, for the rows of X.
 
-    The rows of `reference` (r, p) give the probabilities of the answers. Fuzzy leaves use at most 4,096 reference rows,
-    evenly spaced. Plain leaves cost O(4^d d²) for a tree, and O(d) for a row and tree; fuzzy and polynomial leaves
-    O(2^d d²) for a row and tree, times the number of monomials.
+    The rows of `reference` (r, p) determine the probabilities of the answers. Fuzzy leaves use at most 4,096 reference
+    rows, evenly spaced. Plain leaves cost O(4^d d²) for a tree, and O(d) for a row and tree; fuzzy and polynomial
+    leaves O(2^d d²) for a row and tree, times the number of monomials.
 
     References
     ----------
@@ -68,7 +68,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
     reference = X if same else np.ascontiguousarray(ranker.encoded(reference), dtype=np.float64)
     if len(reference) == 0:
         raise InvalidInputError(
-            "Shapley values need reference rows, got none; pass the training or the test rows", argument="reference"
+            "Shapley values require reference rows, got none. Pass the training or the test rows", argument="reference"
         )
     if ranker.kind_of_leaves.needs_places and len(reference) > _MOST_REFERENCE:
         reference = reference[np.linspace(0, len(reference) - 1, _MOST_REFERENCE).astype(np.int64)]
@@ -171,7 +171,7 @@ def _rows_by_leaf(right: np.ndarray) -> np.ndarray:
 
 
 def _ratios(rows: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
-    """Return b_j(l), float64 (2^d, u): the chance of a reference row to follow a leaf's path at a feature's levels."""
+    """Return b_j(l), float64 (2^d, u): the share of reference rows that follow a leaf's path at a feature's levels."""
     number = np.arange(len(rows))
     ratios = np.ones((len(rows), u))
     for level, slot in enumerate(slots):

@@ -1,4 +1,4 @@
-"""Ranking stability: how much a query's ranking changes with small changes of its features (Belous 2015)."""
+"""Ranking stability: the change of a query's ranking after small changes of its features (Belous 2015)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from truerank.io.rows import rows_of
 
 
 def ranking_stability(ranker: Scorer, data: Any, *, repeats: int = 10, random_state: RandomState = None) -> np.ndarray:
-    """Return each query's mean Kendall distance between its ranking and those after small changes of its features.
+    """Return each query's mean Kendall distance between its ranking and the rankings after small changes of features.
 
     The result, float64 (m,), is the share of a query's document pairs that the rankings order differently: 0 is
-    perfectly stable, and 1 is a reversal. A pair that is tied in one ranking counts half. The result is NaN for queries
-    with fewer than two documents. A constant ranker has the value 0, so also use a measure of quality.
+    perfectly stable, and 1 is a reversal. A pair that is tied in only one ranking counts half. The result is NaN for
+    queries with fewer than two documents. A constant ranker has the value 0, so also use a measure of quality.
 
     A small change replaces a value by an *observed neighbour*: the next larger or the next smaller value of the feature
     in `data`, with equal probability (the extreme values have one neighbour). Missing values and features with a single
-    value do not change. `ranker` is anything with `predict(X)`, and `data` has dense rows. `repeats` copies of the data
-    are changed. Cost: `repeats + 1` predictions and O(Σ n²) pairs.
+    value do not change. `ranker` is any object with `predict(X)`, and `data` has dense rows. `repeats` copies of the
+    data are changed. Cost: `repeats + 1` predictions and O(Σ n²) pairs.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def ranking_stability(ranker: Scorer, data: Any, *, repeats: int = 10, random_st
     repeats = check_positive_int(repeats, "repeats")
     data = rows_of(data, model=ranker)
     if not isinstance(data.X, np.ndarray):
-        raise InvalidInputError("ranking_stability needs dense rows; call X.toarray()")
+        raise InvalidInputError("ranking_stability requires dense rows. Call X.toarray()")
     seed = seed_of(random_state)
     steps = [_steps(column) for column in data.X.T]
     before = np.ascontiguousarray(scores_of(ranker, data.X, data))
@@ -56,7 +56,7 @@ def ranking_stability(ranker: Scorer, data: Any, *, repeats: int = 10, random_st
 
 
 def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the neighbours below and above each value; at the ends the only one, and the value itself without any."""
+    """Return the neighbours below and above each value: at the ends the only one, or the value itself without one."""
     values = np.unique(column[~np.isnan(column)])
     if len(values) < 2:
         return column, column

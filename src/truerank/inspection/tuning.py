@@ -1,7 +1,8 @@
-"""Choice of a ranker's settings by its measure on held-out queries: a grid, or Optuna's search over ranges.
+"""Select the settings of a ranker by its measure on held-out queries: a grid, or Optuna's search over ranges.
 
-Every setting is tried on the same folds of queries. The setting with the best mean over folds wins (ties averaged), and
-with ties, the first trial. Trials are stored as they end, and an interrupted run continues with the same result.
+Every setting is tried on the same folds of queries. The setting with the best mean over folds (ties averaged) is
+selected, or the first of equally good settings. Trials are stored when they end, and an interrupted run continues with
+the same result.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from truerank.rankers.pipeline import fit_ranker, ranker_scores
 
 @dataclass(frozen=True)
 class Between:
-    """A range of a setting, such as `Between(0.01, 0.3, log=True)`; of integers if both ends are integers."""
+    """A range of a setting, such as `Between(0.01, 0.3, log=True)`, with integer values if both ends are integers."""
 
     low: float
     high: float
@@ -47,11 +48,11 @@ class Between:
     def __post_init__(self) -> None:
         if not self.low < self.high or (self.log and self.low <= 0):
             raise InvalidInputError(
-                f"a range needs low < high, and low > 0 with log; got {self.low!r} to {self.high!r}"
+                f"a range requires low < high, and low > 0 with log; got {self.low!r} to {self.high!r}"
             )
 
 
-_NO_TRIALS = "is no file of trials; name another, or remove it"
+_NO_TRIALS = "is not a file of trials. Name another file, or remove this one"
 _STRENGTH = {"C": Between(1e-4, 1e4, log=True)}
 # The default space by name of the class.
 SPACES: dict[str, dict[str, Any]] = {
@@ -78,9 +79,8 @@ SPACES: dict[str, dict[str, Any]] = {
 class Tuning:
     """The result of `tune`.
 
-    `best_value` is the mean over the folds' held-out queries. This value is too optimistic, since it was maximised:
-    evaluate the ranker on other queries. A trial is `{"number", "params", "values" (by fold), "mean", "rounds",
-    "error"}`.
+    `best_value` is the mean over the folds' held-out queries. This maximised value is too optimistic: evaluate the
+    ranker on other queries. A trial is `{"number", "params", "values" (by fold), "mean", "rounds", "error"}`.
     """
 
     best_params: dict[str, Any]  # with early stopping, the mean number of rounds replaces `patience`
@@ -105,39 +105,39 @@ def tune(
     refit: bool = True,
     watch: Callable[[dict[str, Any]], None] | None = None,
 ) -> Tuning:
-    """Choose a ranker's settings by cross-validation over queries, and fit it with them.
+    """Select the settings of a ranker by cross-validation over queries, and fit the ranker with them.
 
     Parameters
     ----------
     make : class, ranker, or function of a dict of settings
         A function returns a ranker, such as `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`.
     data : RankingData, data frame, path of a file of rows, or (training, held-out) pairs of these
-        A single data set is split by query, as `cv` says.
+        A single data set is split by query, according to `cv`.
     space : dict of setting to list of values, `Between`, or (low, high), two numbers
-        If all are lists, every combination is tried. With a range, or with `trials`, Optuna searches (tree-structured
+        If all are lists, every combination is tested. With a range, or with `trials`, Optuna searches (tree-structured
         Parzen estimator).
     measure, convention
         Ties are averaged over their orders, unless the measure names another rule.
     trials : int, optional
-        Number of settings to try. The default is the whole grid, or 30 settings with a range. Of more trials in
-        `state`, only the first ones count.
+        Number of settings to try. The default is the whole grid, or 30 settings with a range. If `state` has more
+        trials, only the first ones count.
     cv : int, splitter, or sequence of Fold, optional
-        As in `cross_validate`. Published folds have validation queries, which are the held-out ones here: the test
-        queries of their folds are not used.
+        As in `cross_validate`. Published folds have validation queries, which are the held-out queries here; the test
+        queries of the folds are not used.
     random_state : seed of the folds and the search
     jobs : int, default 1
-        Folds that are fitted at the same time. The result is the same for any number of them.
+        Number of folds that are fitted in parallel. The result does not depend on this number.
     state : path, optional
         A file of JSON lines with a line for each trial. Stored trials are not repeated. The file is locked.
     refit : bool, default True
-        Fit a ranker with the best settings to all queries (of pairs, to those of the first pair).
+        Whether to fit a ranker with the best settings to all queries (for pairs, to the queries of the first pair).
     watch : callable, optional
-        Called with each trial.
+        Function that is called with each trial.
 
     Raises
     ------
     InvalidInputError, MissingExtraError
-        On an empty space, if every trial fails, if `state` belongs to another search or is in use, and without Optuna.
+        For an empty space, if every trial fails, if `state` belongs to another search or is in use, and without Optuna.
 
     Notes
     -----
@@ -179,7 +179,7 @@ def tune(
             best = trial
     if best is None:
         raise InvalidInputError(
-            f"no setting could be fitted; the first failed with: {done[0]['error']}", code="nothing-fitted"
+            f"no setting could be fitted; the first trial failed with: {done[0]['error']}", code="nothing-fitted"
         )
     chosen = dict(best["params"])
     if best["rounds"] is not None:
@@ -194,7 +194,7 @@ def tune(
 
 
 def _builder(make: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-    """Return a function from settings to an unfitted ranker, from a class, a ranker or such a function."""
+    """Return a function from settings to an unfitted ranker, given a class, a ranker or such a function."""
     if isinstance(make, type):
         return lambda settings: make(**settings)
     if hasattr(make, "get_params"):
@@ -204,7 +204,7 @@ def _builder(make: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
 
 def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
     if not space:
-        raise InvalidInputError("the space is empty; give one such as {'C': [0.1, 1, 10]}", argument="space")
+        raise InvalidInputError("the space is empty. Pass a space such as {'C': [0.1, 1, 10]}", argument="space")
     checked: dict[str, Any] = {}
     for name, values in space.items():
         pair = isinstance(values, tuple) and len(values) == 2
@@ -270,7 +270,7 @@ def _tried(
 
 
 def _grid(ranges: dict[str, Any], done: list[dict[str, Any]]) -> Any:
-    """Yield the combinations that are not done yet, in order."""
+    """Yield, in order, the combinations without a trial."""
     known = {json.dumps(trial["params"], sort_keys=True) for trial in done}
     for combination in itertools.product(*ranges.values()):
         settings = dict(zip(ranges, combination))

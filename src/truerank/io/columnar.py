@@ -151,8 +151,8 @@ def _repeated(column: Any) -> int:
 def _block_sizes(file: Any) -> Iterator[int]:
     """Yield the bytes of each block of an Arrow file after decompression, from its headers.
 
-    The footer lists the blocks. Each block has a header, which is a flatbuffer like the footer, and buffers; compressed
-    buffers begin with their size.
+    The footer lists the blocks. Each block has a header (a flatbuffer) and buffers; compressed buffers begin with their
+    size.
     """
     file.seek(max(file.size() - 10, 0))
     length = int.from_bytes(file.read(4), "little")

@@ -36,8 +36,8 @@ def dialect(kind: str, text: bytes, name: str = "") -> tuple[str, str]:
 def read_records(path: PathLike, kind: str, n_rows: int) -> list[bytes]:
     """Return the header and the `n_rows` records of a file as bytes with line ends, which the last record may lack.
 
-    As in Arrow's reader, a quotation mark at the start of a cell opens it, and the cell extends over line ends to the
-    next single quotation mark.
+    As in Arrow's reader, a quotation mark at the start of a cell opens it, and the cell ends at the next single
+    quotation mark.
     """
     with Source(path) as stream:
         text = b"".join(stream.line_blocks())

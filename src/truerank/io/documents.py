@@ -89,8 +89,8 @@ def read_documents(
         Plain, gzip, xz or zstd.
     bad : {"error", "skip"}, default "error"
     texts : collection of str, optional
-        Fields of JSON lines and tables that are always text, such as the labels 007, 12 and true. The entries of a list
-        are joined by `BETWEEN`.
+        Fields of JSON lines and tables that are always text, such as the labels 007 and true. Entries of a list are
+        joined by `BETWEEN`.
     reserved : collection of str, optional
         Names that a text field must not have; documents with such a field are bad.
 

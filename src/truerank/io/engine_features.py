@@ -4,8 +4,7 @@
 query has a name, and the engine returns for every document the names that matched with their scores
 (`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). Older engines receive one request for each
 feature. A query that does not match has the value 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR
-plugins (`featureset`, `params`), and `solr` the `[features]` transformer (`store`, `efi`). `{{query}}` is the query's
-text.
+plugins (`featureset`, `params`), and `solr` the `[features]` transformer (`store`, `efi`). `{{query}}` is its text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Feature sets: definitions of features that a search engine computes, from files, engines or an index.
 
-A file (JSON, or YAML if its name ends in .yaml or .yml) has the feature set of the LTR plugins (`_ltr/_featureset`),
-and the requests that use it:
+A file (JSON, or YAML if its name ends in .yaml or .yml) has the feature set of LTR plugins (`_ltr/_featureset`) and its
+requests:
 
     {"index": "products",                                             # optional, as everything but "featureset"
      "id": "sku",                                                     # field of the document ids, by default _id
@@ -196,8 +196,7 @@ def stored_set(engine: Engine, name: str, *, solr: bool) -> FeatureSet | None:
 def agreed(engine: Engine, own: FeatureSet, *, put: bool) -> bool:
     """Return whether the engine holds the features of `own`; with `put`, store features that the engine lacks.
 
-    Raises InvalidInputError if the engine has other features under the name, or lacks features that only it can
-    compute.
+    Raises InvalidInputError if the engine has other features under the name, or lacks features that need it.
     """
     held = stored_set(engine, own.name, solr=own.for_solr)
     if held is not None:

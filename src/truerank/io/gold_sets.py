@@ -151,8 +151,7 @@ def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> Result
 
     A span counts once, at the place of its best chunk. A chunk that contains several spans is replaced by all of them
     in order. Each other chunk is named by its own span. Results are JSON lines, or a dict by query of lists, of objects
-    with a document, `start` and `end`. Queries whose labels are ids keep the ids of their results, or the documents of
-    `collapse`.
+    with a document, `start` and `end`. Queries whose labels are ids keep the ids of their results, or of `collapse`.
 
     Raises
     ------

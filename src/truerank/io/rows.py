@@ -1,4 +1,4 @@
-"""Judged rows wherever they are: in memory, a data frame, a table, LETOR text, a folder of folds, or judgements."""
+"""Judged rows in any place: in memory, a data frame, a table, LETOR text, a folder of folds, or judgements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from truerank.data.ranking_data import RankingData
 
 
 class Known(NamedTuple):
-    """What models, or rows that were read before, know of rows.
+    """The properties of rows that models, or rows that were read before, determine.
 
     `columns` is None for all columns. `categories` are the texts of columns, and `reading` how rows were read: columns
     by role, "missing" and "grades".
@@ -32,10 +32,10 @@ NOTHING = Known()
 
 @dataclass(frozen=True)
 class RowsAt:
-    """A place of judged rows, and how they are read when it is known which models score them.
+    """A place of judged rows, and the options for reading it once the scoring models are known.
 
-    The options are those of `read_table` and `read_letor`. Those that are None are as the models know them, and
-    otherwise the default.
+    The options are the options of `read_table` and `read_letor`. An option that is None follows the models, or else its
+    default.
     """
 
     place: Any  # RankingData, RowSource, data frame, or path
@@ -60,7 +60,7 @@ class RowsAt:
 
     @cached_property
     def kind(self) -> Literal["rows", "frame", "folder", "table", "text"]:
-        """What is there: "rows" are a RankingData or a RowSource, whose columns are settled."""
+        """The kind of the place; "rows" is a RankingData or a RowSource, whose columns are fixed."""
         if not isinstance(self.place, str | os.PathLike):
             return "frame" if is_frame(self.place) else "rows"
         if os.path.isdir(self.place):
@@ -69,17 +69,17 @@ class RowsAt:
 
     @property
     def name(self) -> str:
-        """The path, or what messages call the rows."""
+        """The path, or the name of the rows in messages."""
         return "the data" if self.kind in ("rows", "frame") else os.fspath(self.place)
 
     def column_names(self) -> list[str] | None:
-        """Return the names of the columns of a frame or a table; other rows have them when they are read."""
+        """Return the names of the columns of a frame or a table; other rows have names only after reading."""
         if self.kind == "frame":
             return [str(name) for name in getattr(self.place, "column_names", self.place.columns)]
         return resolve("truerank.io.tables:column_names")(self.place) if self.kind == "table" else None
 
     def known(self, *likes: Any) -> Known:
-        """Return the union of what models, or rows, know of these rows; None is left out.
+        """Return the union of the properties that models, or rows, determine; None is skipped.
 
         A model of another library whose columns all have other names was trained on an array, and reads all columns.
         """
@@ -99,21 +99,21 @@ class RowsAt:
         return Known(None if columns is None else list(columns), categories, reading, is_model)
 
     def columns(self, known: Known) -> Columns:
-        """Return the columns to read: those that are known, or else those of the options."""
+        """Return the columns to read: the known columns, or else the columns of the options."""
         if known.columns is None:
             out = self.exclude and [entry for entry in self.exclude if entry not in self.also]
             return Columns(self.features and [*self.features, *self.also], out)
         if known.is_model and (self.features or self.exclude):
-            raise InvalidInputError("the model knows its columns by name; leave features and exclude out")
+            raise InvalidInputError("the model knows its columns by name. Omit features and exclude")
         own = self.also if known.is_model else ()
         return Columns(names=list(dict.fromkeys([*known.columns, *own])))
 
     def missing_values(self, known: Known) -> str:
-        """Return how missing values are read: "error", "nan" or "zero"."""
+        """Return how to read missing values: "error", "nan" or "zero"."""
         return self.missing or known.reading.get("missing") or self.unless_known
 
     def read(self, known: Known = NOTHING, *, graded: bool = False) -> Any:
-        """Return the rows, with the columns that are known; `graded` refuses a table without grades."""
+        """Return the rows with the known columns; `graded` rejects a table without grades."""
         if self.kind == "rows":
             return self.place
         if self.kind == "folder":
@@ -168,7 +168,7 @@ class RowsAt:
 
 
 def _name_read_table(error: TruerankError, shown: str) -> None:
-    """Let the remedies of an error name `read_table`, whose arguments the caller's function does not have."""
+    """Reword the remedies of an error as a call of `read_table`, whose arguments the caller's function lacks."""
     remedies = list[Remedy | str]()
     for one in error.remedies:
         spelled = ", ".join(filter(None, (PYTHON.argument(*own) for own in one.arguments.items())))
@@ -190,10 +190,10 @@ def check_column(name: str, known: Collection[str], where: str) -> None:
 
 
 def rows_of(data: Any, name: str = "data", model: Any = None) -> RankingData:
-    """Return judged rows as a RankingData: one, a data frame, or the path of a table, of LETOR text or of folds.
+    """Return judged rows as a RankingData: unchanged, from a data frame, or from the path of a table, text or folds.
 
-    The columns of a table are those of `read_table`: `qid`, `y`, `docid` and features; a `model` that knows its columns
-    gets these, read as its training data were.
+    The columns of a table follow `read_table`: `qid`, `y`, `docid` and features; a `model` that knows its columns reads
+    only these, as in training.
     """
     if isinstance(data, RankingData):
         return data
@@ -201,7 +201,7 @@ def rows_of(data: Any, name: str = "data", model: Any = None) -> RankingData:
     if place.kind == "rows":
         raise InvalidInputError(
             f"{name} must be a data frame with a column qid, a file of rows, or a RankingData, got "
-            f"{type(data).__name__}; make one of arrays with RankingData(X, y, qid)",
+            f"{type(data).__name__}; convert arrays with RankingData(X, y, qid)",
             argument=name,
         )
     return cast(RankingData, place.read(place.known(model)))

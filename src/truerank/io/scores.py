@@ -14,8 +14,8 @@ from truerank.io.streams import Source
 def read_scores(source: object, n_rows: int | None = None) -> np.ndarray:
     """Read scores, plain or compressed, float64 (n,); `n_rows` is the required number of scores.
 
-    Raises DataFileError for a line that is not a finite decimal number, or for a wrong number of lines. Blank lines at
-    the end are allowed.
+    Raises DataFileError for a line that is not a finite decimal number, or a wrong number of lines. Blank lines at the
+    end are allowed.
     """
     scores: list[float] = []
     blank = 0

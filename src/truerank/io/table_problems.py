@@ -156,8 +156,8 @@ def feature_problems(
 ) -> list[Problem]:
     """Return the problems of feature columns: text, and missing values if `missing` is "error".
 
-    `roles` are the columns of query, grade and document. A text column with a role is not a category. Without the query
-    column, roles are not known.
+    `roles` are the columns of query, grade and document. A text column with a role is not a category. Roles require the
+    query column.
     """
     query, grade, document = (None if name is None else list(map(str, column(name).tolist())) for name in roles)
     problems: list[Problem] = []

@@ -456,8 +456,7 @@ def _typed(source: Any, delimiter: str, decimal: str, texts: Iterable[str]) -> A
 def _in_own_memory(text: bytes) -> Any:
     """Return a text as a buffer in Arrow's own memory.
 
-    Arrow's threads may release a buffer last. Releasing a Python object requires the interpreter, and aborts the
-    process during shutdown.
+    Arrow's threads may release a buffer last. Releasing a Python object during shutdown aborts the process.
     """
     buffer = _arrow().allocate_buffer(len(text))
     np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(text, dtype=np.uint8)

@@ -174,8 +174,7 @@ def read_run(source: object, *, repeated: bool = False) -> Run:
 def read_qrels(source: object, *, grades: object = None, aggregate: str | None = None) -> Qrels:
     """Read judgements: TREC qrels, or another format that `read_ratings` knows.
 
-    In TREC qrels lines that begin with `#` are skipped. Repeated judgements are dropped, with a warning that states
-    their number.
+    In TREC qrels lines that begin with `#` are skipped. Repeated judgements are dropped with a warning.
 
     Parameters
     ----------
@@ -399,8 +398,8 @@ def judge_run(qrels: object, run: object) -> tuple[Judgements, np.ndarray]:
 def judge_lists(qrels: Qrels, query_ids: np.ndarray, doc_ids: np.ndarray, offsets: np.ndarray) -> Judgements:
     """Join lists of documents with qrels, including the judged documents that are not in the lists.
 
-    The documents of topic `query_ids[i]` are `doc_ids[offsets[i]:offsets[i + 1]]`. All documents of a topic that the
-    qrels lack are unjudged.
+    The documents of topic `query_ids[i]` are `doc_ids[offsets[i]:offsets[i + 1]]`. Topics outside the qrels are
+    unjudged.
     """
     places = qrels.rows()
     grades: list[float] = []

@@ -115,7 +115,7 @@ def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: R
 
 
 def _interval(values: np.ndarray, topics: int, limits: tuple[float, float]) -> Interval:
-    """Return the first value and percentiles of the others, stretched for few topics, within the statistic's limits."""
+    """Return the first value and percentiles of the rest, stretched for few topics, within the statistic's limits."""
     drawn, value = values[1:][~np.isnan(values[1:])], float(values[0])
     if topics < 2 or not len(drawn):
         return Interval(value, np.nan, np.nan)

@@ -167,7 +167,7 @@ class Estimate(Result):
         self.values = {name: self._estimated(name, None) for name in frame.runs}
 
     def difference(self, a: str, b: str) -> Estimated:
-        """Return the measure of run a minus that of run b."""
+        """Return the measure of run a minus the measure of run b."""
         if a == b:
             raise InvalidInputError(f"difference({a!r}, {b!r}): name two different runs")
         return self._estimated(a, b)

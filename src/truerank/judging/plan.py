@@ -105,8 +105,7 @@ class Plan:
     def write(self, target: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write the plan as a CSV file for people to fill in, atomically.
 
-        Raises InvalidInputError if `target` has grades that this plan lacks, or is not a plan; with `replace`, this is
-        a warning.
+        Raises InvalidInputError (with `replace`, warns) if `target` has grades that this plan lacks, or is not a plan.
         """
         if lost := self._lost(target):
             if not replace:
@@ -152,8 +151,8 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
     """Read a plan from a file that `Plan.write` wrote and people have completed.
 
     Rows and columns may have any order; unknown columns are ignored. Semicolons and decimal commas, as European
-    spreadsheets write them, are accepted. `estimate` uses a grade in a row that was not drawn (`judge` is `no`) for
-    predictions only.
+    spreadsheets write them, are accepted. `estimate` uses grades of rows that were not drawn (`judge` is `no`) only to
+    predict.
     """
     name = str(getattr(source, "name", "" if hasattr(source, "read") else source))
     text = read_text(source) if isinstance(source, str | os.PathLike) else source.read()
@@ -297,8 +296,8 @@ def plan_judgements(
     budget : float, default 100
         Expected number of judgements in this round, at least two per topic. The actual number varies.
     human : Plan or qrels, optional
-        A judged `Plan` is extended by one more round, over the documents that are not judged yet. Qrels are only used
-        to predict deviations.
+        A judged `Plan` is extended by one more round, over the documents that are not judged yet. Qrels only predict
+        deviations.
     judges : dict or list of qrels, optional
         Labels of model judges, which affect the plan only together with `human`.
     pairs : "all", list of (str, str), or None, default "all"
@@ -307,8 +306,7 @@ def plan_judgements(
         Whether all documents have the same probability.
     topics, scale, convention
         "common" or "all", required if the runs have different topics; lowest and highest human grade (default: 0 and
-        4); evaluation convention for settings that the name of the measure omits ("trec": the gain of DCG is the
-        grade).
+        4); evaluation convention for settings that the measure omits ("trec": the gain of DCG is the grade).
 
     Notes
     -----

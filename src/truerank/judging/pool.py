@@ -130,8 +130,7 @@ def pool_bias(
         A mean over topics, by default AP with the convention "trec".
     depth : int, default 100
         Depth of the pool: a document is unique to a group if no run of another group ranks it within this depth. Only
-        the given runs are known, so that a document of a missing run may count as unique, and losses are then too
-        large.
+        the given runs are known: if a document of a missing run counts as unique, losses are too large.
 
     Raises
     ------

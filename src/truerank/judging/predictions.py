@@ -64,8 +64,7 @@ class Factors:
 def make_factors(frame: Frame, judges: Mapping[str, np.ndarray]) -> Factors:
     """Return the factors: topic, sum of the runs' weights (with at least three runs), and the label of each judge.
 
-    Penalties of labels are proportional to the number of judges, so that a judge who is named twice has no extra
-    effect.
+    Penalties of labels are proportional to the number of judges, so that naming a judge twice has no effect.
     """
     factors: list[tuple[np.ndarray, float]] = []
     if len(frame.topics) <= MOST_TOPICS:

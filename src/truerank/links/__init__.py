@@ -1,1 +1,1 @@
-"""Links between documents: importance of pages, and relevance that propagates along links and site trees."""
+"""Links between documents: importance of pages, and relevance propagation along links and site trees."""

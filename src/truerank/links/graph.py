@@ -20,14 +20,14 @@ _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?//")
 
 
 class LinkGraph:
-    """Directed links between n nodes. Repeated links count once, and links of a node to itself are kept.
+    """Directed links between n nodes. Repeated links count once, and links from a node to itself are kept.
 
     Parameters
     ----------
     sources, targets : int arrays (edges,)
-        Link i is from node `sources[i]` to node `targets[i]`.
+        Link i goes from node `sources[i]` to node `targets[i]`.
     n_nodes : int, optional
-        The default is the largest number plus one.
+        Number of nodes, by default the largest number plus one.
     names : sequence of str, optional
         Ids of the nodes.
 
@@ -70,12 +70,12 @@ class LinkGraph:
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes."""
+        """The number of nodes."""
         return int(self.into.shape[0])
 
     @property
     def n_edges(self) -> int:
-        """Number of different links."""
+        """The number of different links."""
         return int(self.into.nnz)
 
     def __repr__(self) -> str:
@@ -120,8 +120,8 @@ def read_links(source: object) -> LinkGraph:
 def site_parents(urls: Sequence[str]) -> np.ndarray:
     """Return the parent of each page in its site's tree, int64 (n,): the nearest page up the path; -1 for roots.
 
-    The parent of `host/a/b.html` is `host/a/` (or `host/a`, or `host/a/index.html`), else `host/`. A query string is a
-    step.
+    The parent of `host/a/b.html` is `host/a/` (or `host/a`, or `host/a/index.html`), else `host/`. Query strings are
+    steps.
 
     >>> site_parents(["http://h/", "http://h/a/", "http://h/a/b.html", "http://h/c/d/e", "http://g/x"]).tolist()
     [-1, 0, 1, 0, -1]

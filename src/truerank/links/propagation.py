@@ -1,8 +1,8 @@
-"""Relevance propagation: mix a page's relevance with that of linked pages (Qin et al. 2005).
+"""Relevance propagation: mix the relevance of a page and of linked pages (Qin and others 2005).
 
 Ten variants: of scores or of term counts, along hyperlinks in three ways or along the tree of the site in two. The
-source does not print its list; these follow its models and those of Shakery & Zhai (2003). S is the propagated value (a
-score >= 0, or the count of a term), h the result, α the page's own share:
+source does not print its list; the variants follow its models and the models of Shakery and Zhai (2003). S is the
+propagated value (a score >= 0, or the count of a term), h the result, α the page's own share:
 
     weighted-in-link     h(p) = α S(p) + (1 - α) Σ_{q → p} h(q) S(p)/Σ_{q → r} S(r)
     weighted-out-link    h(p) = α S(p) + (1 - α) Σ_{p → q} h(q) S(p)/Σ_{r → q} S(r)
@@ -93,14 +93,16 @@ def propagated_run(
         "score-…" propagates BM25 scores. "term-…" propagates the counts of each query term and computes BM25.
     parents : int array (n_documents,), for variants along the tree
     depth : int, default 1000
-        Documents of each query that are reranked.
+        Number of documents of each query to rerank.
     """
     check_choice(variant, "variant", VARIANTS)
     level, way = variant.split("-", 1)
     if graph.n_nodes != index.n_documents:
         raise InvalidInputError(f"the graph has {graph.n_nodes} nodes, the index {index.n_documents} documents")
     if way in ALONG_TREE and parents is None:
-        raise InvalidInputError(f"{variant} needs parents, the result of site_parents for the URLs", argument="parents")
+        raise InvalidInputError(
+            f"{variant} requires parents, the result of site_parents for the URLs", argument="parents"
+        )
     asked = as_documents(queries)
     found = []
     for query in asked:

@@ -54,7 +54,7 @@ class SquaredError(PlainObjective):
         return scores - y, np.broadcast_to(1.0, scores.shape)  # a view of one number: no memory
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
-        """Return the best constant score, from sums without rounding."""
+        """Return the best constant score, from sums without rounding errors."""
         if weights is None:
             return exact_sum(y) / len(y)
         return exact_sum(weights * y) / exact_sum(weights)
@@ -74,7 +74,7 @@ class QuerySquaredError(ByQuery):
 
 
 class PairwiseLogistic(ByQuery):
-    """Logistic loss of all pairs with different grades; a call costs O(Σ n²) over queries of n documents."""
+    """The logistic loss of all pairs with different grades; a call costs O(Σ n²) for queries of n documents."""
 
     def __init__(self, sigma: float = 1.0) -> None:
         self.sigma = check_number(sigma, "sigma", "(0, inf)")
@@ -126,7 +126,7 @@ def make_objective(
     if callable(objective):
         if params:
             raise InvalidInputError(
-                "objective_params are for objectives given by name; wrap your function instead",
+                "objective_params apply only to objectives given by name. Wrap the parameters in your function",
                 argument="objective_params",
             )
         return objective if isinstance(objective, BoostingObjective) else FunctionObjective(objective)
@@ -141,7 +141,7 @@ def make_objective(
         made = OBJECTIVES[objective](**given)
     except TypeError as error:
         raise InvalidInputError(
-            f"{objective!r} does not take objective_params={params!r}: {error}", argument="objective_params"
+            f"{objective!r} does not accept objective_params={params!r}: {error}", argument="objective_params"
         ) from error
     if isinstance(made, ByQuery):
         made.n_jobs = n_jobs

@@ -118,7 +118,7 @@ class CrossEntropy:
 
 @kernel
 def _derivatives(scores, targets, offsets, weight, first, last):
-    """Replace the scores of the queries `first:last` by the derivatives `v (P_s - P_y)`, and return their loss."""
+    """Replace the scores of the queries `first:last` by the derivatives `v (P_s - P_y)`, and return the loss."""
     loss = 0.0
     for query in range(first, last):
         start, stop = offsets[query], offsets[query + 1]

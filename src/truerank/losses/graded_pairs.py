@@ -1,10 +1,10 @@
 """Sums over pairs of documents with different grades, without a list of the pairs.
 
-A loss over all pairs `(a, b)` of a query with `y_a > y_b` needs, for each document, the number of documents of lower
+A loss over all pairs `(a, b)` of a query with `y_a > y_b` requires, for each document, the number of documents of lower
 grade with a score above `s - 1`, of documents of higher grade with a score below `s + 1`, and sums of values over both
-sets. In the order of the scores both sets only grow, so that running sums by grade (a Fenwick tree for many grades)
-give every sum in O(n log n): Joachims (2005) for two grades, Lee & Lin (2014, "Large-scale linear RankSVM", section 3)
-for any number.
+sets. In the order of the scores, both sets only grow, so that running sums by grade (a Fenwick tree for many grades)
+give every sum in O(n log n). Joachims (2005) shows this for two grades, and Lee and Lin (2014, "Large-scale linear
+RankSVM", section 3) for any number.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LONG = 4096  # queries from here on are sorted by NumPy, which uses the process
 class GradedPairs:
     """The pairs of grouped grades y (n,).
 
-    Each pair of a query has `query_weight` (m,), None for 1. `n_pairs` (m,) counts the pairs of each query, and
-    `total_weight` is the sum of their weights. A query without pairs is not `kept` (m,).
+    Each pair of a query has the weight `query_weight` (m,), or 1 for None. `n_pairs` (m,) counts the pairs of each
+    query, and `total_weight` is the sum of their weights. A query without pairs is not `kept` (m,).
 
     >>> pairs = GradedPairs(np.array([2.0, 1.0, 0.0]), np.array([0, 3]))
     >>> loss, coefficients = pairs(np.array([1.8, 0.9, 0.0]))
@@ -56,7 +56,7 @@ class GradedPairs:
         self.reach = np.zeros((2, n), dtype=np.int64)
 
     def set_weight(self, query_weight: np.ndarray | None) -> None:
-        """Set the weight (m,) of the pairs of each query; None is 1."""
+        """Set the weight (m,) of the pairs of each query; None means 1."""
         m = len(self.n_pairs)
         self.weight = np.ones(m) if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
         self.total_weight = float(np.sum(self.weight * self.n_pairs))
@@ -64,8 +64,8 @@ class GradedPairs:
     def loss(self, scores: np.ndarray, kind: int) -> tuple[float, np.ndarray]:
         """Return the weighted sum of `max(0, 1 - (s_a - s_b))` over pairs, or of squares, and its derivative (n,).
 
-        For the hinge this is a subgradient, to which pairs at exactly the margin add 0. Keeps the order of the
-        scores and each row's violated pairs for `curvature`.
+        For the hinge this is a subgradient, to which pairs at exactly the margin add 0. The order of the scores and
+        each row's violated pairs are stored for `curvature`.
         """
         self._sort(scores)
         derivative = np.empty(len(scores))
@@ -81,8 +81,8 @@ class GradedPairs:
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the violated pairs (m,) and the coefficients (n,) of the scores in `Σ_violated (1 - s_a + s_b)`.
 
-        This is the oracle of RankSVM's hinge, if all pairs weigh 1: the worst outcome is a set of violated pairs, and
-        with three or more grades no ranking.
+        If all pairs have weight 1, this is the oracle of RankSVM's hinge: the worst outcome is a set of violated pairs,
+        and with three or more grades not a ranking.
         """
         self.n_jobs = n_jobs
         _, coefficients = self.loss(np.ascontiguousarray(scores, dtype=np.float64), HINGE)
@@ -90,9 +90,9 @@ class GradedPairs:
         return 0.5 * sums_by_query(self.degrees, self.offsets), coefficients
 
     def curvature(self, values: np.ndarray, result: np.ndarray, first: int, last: int) -> None:
-        """Write the squared hinge's second derivative at the last scores, times `values`, for some queries.
+        """Write the squared hinge's second derivative at the last scores, multiplied by `values`, for some queries.
 
-        It is `2 Σ weight (v_a - v_b)(e_a - e_b)` over the violated pairs, the Laplacian of a graph of documents.
+        The product is `2 Σ weight (v_a - v_b)(e_a - e_b)` over the violated pairs, a Laplacian of documents.
         """
         _laplacian_products(
             self.sorted_ranks, self.order, self.offsets, self.n_grades, self.weight, self.degrees, self.reach, values,
@@ -114,7 +114,7 @@ class GradedPairs:
 
 
 class HingeOracle:
-    """`Σ_i c_i max(0, 1 - z_i s_i)` of all rows as one query, with `signs` z, +1 or -1, and `weight` c >= 0 (n,)."""
+    """The loss `Σ_i c_i max(0, 1 - z_i s_i)` of all rows as one query, with `signs` z = ±1 and `weight` c >= 0 (n,)."""
 
     def __init__(self, signs: np.ndarray, weight: np.ndarray) -> None:
         self._gain = signs * weight
@@ -151,7 +151,8 @@ def weight_shares(
 ) -> tuple[np.ndarray, float]:
     """Return the share of each query (m,), by "rows" or equal, and the total weight of the pairs.
 
-    `n_pairs` (m,) are the pairs of each query. A query's share of the total is divided by its pairs.
+    `n_pairs` (m,) is the number of pairs of each query. The share of a query in the total weight is divided by its
+    number of pairs.
     """
     own = np.ones(len(n_pairs)) if query_weight is None else query_weight
     size = np.diff(offsets).astype(np.float64) if weighting == "rows" else np.ones(len(n_pairs))

@@ -1,12 +1,12 @@
 """LambdaRank: logistic pairs whose weight is the change of a measure if the two documents swap.
 
-`IPSLambdaRank` is for relevances that are estimated from clicks. With y_i in [0, 1] the estimated relevance of document
-i and D = 1/log2(1 + rank) at the present scores, its loss compares each document with all others:
+`IPSLambdaRank` is the variant for relevances that are estimated from clicks. With y_i in [0, 1] the estimated relevance
+of document i and D = 1/log2(1 + rank) at the present scores, its loss compares each document with all others:
 
     Σ_i y_i Σ_{j≠i} |D_i - D_j| log(1 + exp(-σ (s_i - s_j))).
 
-It is linear in y, so that unbiased estimates give an unbiased loss, like the sum over clicks of 1/propensity (Joachims
-et al. 2017, equation 7). LambdaRank's pairs with y_i > y_j would learn the noise of the estimates.
+The loss is linear in y, so that unbiased estimates give an unbiased loss, like the sum over clicks of 1/propensity
+(Joachims and others 2017, equation 7). LambdaRank's pairs with y_i > y_j would learn the noise of estimates.
 
 References: T. Joachims, A. Swaminathan, T. Schnabel: Unbiased Learning-to-Rank with Biased Feedback, WSDM 2017. C.
 Burges: From RankNet to LambdaRank to LambdaMART, MSR-TR-2010-82.
@@ -48,7 +48,7 @@ class LambdaRank(ByQuery):
         return super().__call__(y, scores, offsets)
 
     def prepare(self, y: np.ndarray, offsets: np.ndarray) -> None:
-        """Compute what depends on the grades only, once for the same array."""
+        """Compute the values that depend only on the grades, once for each array."""
         if self._of is y:
             return
         self._of, self._costs = y, None
@@ -83,8 +83,8 @@ class IPSLambdaRank(ByQuery):
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if len(y) and (y.min() < 0 or y.max() > 1):
             raise InvalidInputError(
-                f"ips-lambdarank needs relevances in [0, 1], got {y.min():g} to {y.max():g}. Estimate them with "
-                "`truerank clicks train-data`, or divide the grades by the highest",
+                f"ips-lambdarank requires relevances in [0, 1], got {y.min():g} to {y.max():g}. Estimate them with "
+                "`truerank clicks train-data`, or divide the grades by the highest grade",
                 code="relevances",
             )
         return super().__call__(y, scores, offsets)

@@ -2,7 +2,7 @@
 
 With t_i the target of document i, which add up to 1, and P_i = exp(s_i) / Σ_j exp(s_j) within a query, the loss is
 `-Σ_i t_i ln P_i`, its gradient P_i - t_i, and the diagonal of its second derivatives P_i (1 - P_i). Boosted trees use
-the derivatives by score, linear rankers those by weight (`cross_entropy`).
+the derivatives by score, and linear rankers use the derivatives by weight (`cross_entropy`).
 
 References: Z. Cao et al., Learning to rank: from pairwise approach to listwise approach, ICML 2007 (ListNet). S. Bruch,
 An alternative cross entropy loss for learning-to-rank, WWW 2021 (XE-NDCG; equations 4 to 6).
@@ -21,7 +21,7 @@ _LARGEST_GRADE = 1000.0  # 2^grade and sums of it stay finite
 
 
 class Softmax(ByQuery):
-    """Targets softmax(grades): the top-one probabilities of ListNet.
+    """Targets softmax(grades), the top-one probabilities of ListNet.
 
     >>> Softmax().targets(np.array([0.0, 0.0]), np.array([0, 2])).tolist()
     [0.5, 0.5]
@@ -62,7 +62,8 @@ class CrossEntropyNDCG(Softmax):
     def targets(self, y: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         if float(np.abs(y).max(initial=0.0)) > _LARGEST_GRADE:
             raise InvalidInputError(
-                f"xe-ndcg: grades must lie within ±{_LARGEST_GRADE:g}, since it takes 2^grade; got a magnitude of "
+                f"xe-ndcg: grades must lie within ±{_LARGEST_GRADE:g}, because the targets use 2^grade; got a "
+                f"magnitude of "
                 f"{float(np.abs(y).max()):g}: map the grades to a few levels",
                 code="large-grade",
             )

@@ -1,6 +1,6 @@
 """Unbiased LambdaRank: pairs of clicks, corrected for the positions of the documents (Hu et al. 2019).
 
-Documents at low positions get few clicks, however relevant they are. With p_i the position of document i and c_ij the
+Documents at low positions get few clicks, even if they are relevant. With p_i the position of document i and c_ij the
 logistic loss of the pair (i clicked, j not) times |Δ_ij|, the loss is
 
     Σ_{y_i > y_j} c_ij / (t⁺(p_i) t⁻(p_j)),
@@ -10,8 +10,8 @@ and after each tree, from the same sums of the training queries (weights include
     t⁺(k) = [ Σ_{p_i = k} c_ij / t⁻(p_j)  /  the same at position 1 ] ^ (1 / (1 + norm)),
     t⁻(k) = [ Σ_{p_j = k} c_ij / t⁺(p_i)  /  the same at position 1 ] ^ (1 / (1 + norm)).
 
-t⁺ is the probability of a click on a relevant document at k relative to position 1, and t⁻ that of no click. Both
-start at 1 and do not change at positions without pairs.
+t⁺ is the probability of a click on a relevant document at k relative to position 1, and t⁻ is the relative probability
+of no click. Both start at 1 and do not change at positions without pairs.
 
 References: Z. Hu, Y. Wang, Q. Peng, H. Li: Unbiased LambdaMART, WWW 2019; equations 16 to 31.
 """
@@ -35,9 +35,9 @@ _LEAST = 1e-3  # of a propensity: no pair weighs more than a million times anoth
 class UnbiasedLambdaRank(LambdaRank):
     """LambdaRank for click logs with known positions.
 
-    `norm` >= 0 regularises: 0 uses the ratios of sums, large values pull all propensities to 1. Positions beyond
-    `max_position` share one propensity. `rows_as_shown` uses the places of the rows in their query if no positions
-    are given, as XGBoost does. `click_propensities` and `skip_propensities` (K,) are t⁺ and t⁻.
+    `norm` >= 0 regularises the propensities: 0 uses the ratios of sums, and large values shrink all propensities
+    towards 1. Positions beyond `max_position` share one propensity. If no positions are given, `rows_as_shown` uses the
+    places of the rows in their query, as XGBoost does. `click_propensities` and `skip_propensities` (K,) are t⁺ and t⁻.
     """
 
     def __init__(
@@ -68,7 +68,8 @@ class UnbiasedLambdaRank(LambdaRank):
         wrong = values[(values < 1) | (values != np.floor(values))]
         if len(wrong):
             raise InvalidInputError(
-                f"position must be integers >= 1 (position 1 is shown first), got {wrong[0]:g}", argument="position"
+                f"positions must be integers >= 1 (position 1 is displayed first), got {wrong[0]:g}",
+                argument="position",
             )
         self._place = np.minimum(values, self.max_position).astype(np.int64) - 1
         n_positions = int(self._place.max(initial=0)) + 1
@@ -77,14 +78,14 @@ class UnbiasedLambdaRank(LambdaRank):
         self._sums: np.ndarray | None = None
 
     def propensities(self) -> dict[str, np.ndarray]:
-        """Return copies of the click and the skip propensities by name."""
+        """Return copies of the click and skip propensities by name."""
         return {
             "click_propensities": self.click_propensities.copy(),
             "skip_propensities": self.skip_propensities.copy(),
         }
 
     def reorder(self, rows: np.ndarray) -> None:
-        """Put positions and weights into this order of the rows."""
+        """Reorder positions and weights by the given order of the rows."""
         if self._place is not None:
             self._place, self._weight = self._place[rows], self._weight[rows]
 
@@ -100,7 +101,7 @@ class UnbiasedLambdaRank(LambdaRank):
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._place is None:
             raise InvalidInputError(
-                "unbiased-lambdarank needs the position of every training row",
+                "unbiased-lambdarank requires the position of every training row",
                 argument="position",
                 remedies=[
                     Remedy("to fit", position=...),
@@ -127,7 +128,7 @@ class UnbiasedLambdaRank(LambdaRank):
         return bias[-1]
 
     def collect(self, answers: list[np.ndarray]) -> None:
-        """Add up the blocks' sums for the next tree."""
+        """Add the sums of the blocks, for the next tree."""
         self._sums = sum(answers, np.zeros((2, len(self.click_propensities))))
 
 

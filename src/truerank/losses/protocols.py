@@ -18,19 +18,19 @@ Derivatives = tuple[np.ndarray, np.ndarray]
 class BoostingObjective(Protocol):
     """An objective of boosted trees.
 
-    `quadratic` says that the loss is quadratic in each score, with the hessians as constant second derivatives. The
-    change of the training loss is then exact, and derivatives are computed twice instead of kept in memory.
+    `quadratic` means that the loss is quadratic in each score, with the hessians as constant second derivatives. The
+    change of the training loss is then exact, and derivatives are computed twice instead of stored.
 
-    Three more members are optional. `by_row = True`: a row's gradient depends on its own grade and score only, and
-    all hessians are equal, so that several threads pass parts of the rows. `by_place = True`: places of rows break
-    ties or order random numbers, so that rows are passed in an order by content. `reorder(rows)` is called first
-    with this order.
+    Three more members are optional. `by_row = True`: a row's gradient depends only on its own grade and score, and all
+    hessians are equal, so that several threads process parts of the rows. `by_place = True`: places of rows break ties
+    or order random numbers, so that rows are passed in an order that depends only on their content. `reorder(rows)` is
+    called first with this order of rows.
     """
 
     quadratic: bool
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Prepare the next tree; `rng` is for this tree alone, and a loss without random numbers ignores `rng`."""
+        """Prepare the next tree; `rng` belongs to this tree alone, and losses without random numbers ignore it."""
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
         """Return the score of every row before the first tree, from grades (n,) and row weights (n,)."""
@@ -44,12 +44,12 @@ class BoostingObjective(Protocol):
 
 
 class PlainObjective:
-    """Defaults of objectives: not quadratic, nothing random, and a start at 0."""
+    """Defaults of objectives: not quadratic, no random numbers, and a start at 0."""
 
     quadratic = False
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Draw random numbers for the next tree from `rng`; most objectives draw none."""
+        """Draw random numbers for the next tree from `rng`; most objectives draw no numbers."""
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
         return 0.0
@@ -86,10 +86,11 @@ class Block(NamedTuple):
 
 
 class ByQuery(PlainObjective):
-    """Base of objectives over queries; a subclass writes `add`.
+    """Base class of objectives over queries; a subclass implements `add`.
 
-    `by_place` says that places of rows break ties or order random numbers. Boosting then passes the rows in an order
-    by content, so that the model does not depend on the order of the file, and calls `reorder(rows)` if it exists.
+    `by_place` means that places of rows break ties or order random numbers. Boosting then passes the rows in an order
+    that depends only on their content, so that the model does not depend on the order of the file, and calls
+    `reorder(rows)` if it exists.
     """
 
     by_place = False
@@ -109,15 +110,15 @@ class ByQuery(PlainObjective):
         raise NotImplementedError
 
     def collect(self, answers: list[Any]) -> None:
-        """Receive the return values of `add` for all blocks, in their order."""
+        """Receive the return values of `add` for all blocks, in order."""
 
 
 def checked(
     objective: BoostingObjective, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray, first_row: int = 0
 ) -> Derivatives:
-    """Return an objective's answer as float64 arrays (n,), or raise `InvalidInputError`.
+    """Return the result of an objective as float64 arrays (n,), or raise `InvalidInputError`.
 
-    `first_row` is the number of the first of these rows among all.
+    `first_row` is the number of the first row of this part among all rows.
     """
     answer: Any = objective(y, scores, offsets)
     if not isinstance(answer, tuple | list) or len(answer) != 2:
@@ -140,7 +141,7 @@ def checked(
             )
     if (hessians[:1] if hessians.strides == (0,) else hessians).min(initial=0.0) < 0:
         raise InvalidInputError(
-            "the objective's hessians must not be negative; return an upper bound or 1", code="negative-hessians"
+            "the objective's hessians must not be negative. Return an upper bound or 1", code="negative-hessians"
         )
     return gradients, hessians
 

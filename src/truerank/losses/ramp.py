@@ -6,12 +6,11 @@ loss of the predicted ranking (Chapelle et al. 2008) is
 
     R(s) = max_y [Δ(y) + s·ψ(y)] - max_y s·ψ(y)        >= Δ(argmax_y s·ψ(y)),
 
-because the ranking by score attains the second maximum. The first one is `1 + max_y Σ_r D(r) (s - G/IDCG)_(y_r)`, of
-the documents in descending order of `s - G/IDCG`. Both are one sort.
+because the ranking by score attains the second maximum. The first maximum is `1 + max_y Σ_r D(r) (s - G/IDCG)_(y_r)`,
+attained by the documents in descending order of `s - G/IDCG`. Each maximum costs one sort.
 
 R is a difference of convex functions. With the second maximum replaced by its value at a fixed ranking, the *anchor*,
-the bound is convex, lies above R, and touches it if the anchor is the ranking by score: the cutting-plane solver's
-loss.
+the bound is convex, lies above R, and touches it if the anchor is the ranking by score: the solver's loss.
 
 References: Chapelle, Do, Le, Smola, Teo (2008), "Tighter bounds for structured estimation", NIPS. Le & Smola (2007),
 "Direct optimization of ranking measures", arXiv 0704.3359.
@@ -31,8 +30,8 @@ from truerank.measures.ndcg import discounts, gain_of_grade
 class RampOracle:
     """The convex part of nDCG's ramp bound around an anchor, as an oracle of the cutting-plane solver.
 
-    `cutoff` None counts the whole list; `gain` and `discount` are as in nDCG. Queries with different gains are
-    `kept` (m,). Equal values keep the order of the rows. Each sort costs O(n log n).
+    `cutoff=None` counts the whole list; `gain` and `discount` are the settings of nDCG. Queries with different gains
+    are `kept` (m,). Equal values keep the order of the rows. Each sort costs O(n log n).
 
     Two documents, the better one behind by 1: the worst outcome is the ranking by score, and the bound is the loss.
 
@@ -69,7 +68,7 @@ class RampOracle:
         self.set_anchor(np.zeros(len(gains)))
 
     def set_anchor(self, scores: np.ndarray, n_jobs: int | None = None) -> None:
-        """Set the anchor to the ranking by these scores (n,)."""
+        """Set the anchor to the ranking by the given scores (n,)."""
         self._anchor = self._weights_by_rank(scores, n_jobs)
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -79,14 +78,14 @@ class RampOracle:
         return loss, np.where(self._kept_rows, worst - self._anchor, 0.0)
 
     def bounds(self, scores: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Return the ramp bound R (m,) of each query at these scores (n,); 0 for queries that are not kept."""
+        """Return the ramp bound R (m,) of each query at the given scores (n,); 0 for queries that are not kept."""
         worst = self._weights_by_rank(scores - self._shares, n_jobs)
         best = self._weights_by_rank(scores, n_jobs)
         values = sums_by_query((worst - best) * scores - worst * self._shares, self.offsets)
         return np.where(self.kept, 1.0 + values, 0.0)
 
     def _weights_by_rank(self, values: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Return the discount of each row's rank by these values, float64 (n,)."""
+        """Return the discount of the rank of each row, ranked by the given values, float64 (n,)."""
         values = np.ascontiguousarray(values, dtype=np.float64)
         result = np.zeros(len(values))
 

@@ -1,7 +1,7 @@
-"""Closed forms of the change of a measure if two documents of a query swap.
+"""Closed forms of the change of a measure when two documents of a query swap ranks.
 
-`Measure.swap_deltas` computes a measure again for every swap, O(n³ log n) for a query. If the rank form is known, sums
-over the ranking give the change in O(1) for a pair. For documents at the places a < b (from 0) of relevance r:
+`Measure.swap_deltas` computes a measure again for every swap, in O(n³ log n) for a query. If the rank form is known,
+sums over the ranking give the change for a pair in O(1). For documents at the places a < b (from 0) of relevance r:
 
     SUM        (gain_a - gain_b) (w_b - w_a) / norm
     PRECISION  the change at the two places, and ± Σ_(a < c < b) r_c / (c + 1) for the hits between them
@@ -32,9 +32,9 @@ class SwapCosts:
     """Changes of one measure over the queries of given grades (n,).
 
     `kind` is SUM, PRECISION, FIRST, CASCADE, or ASK (no closed form). `gains` (n,) are the gains of rows, or for ERR
-    the probabilities of stopping, with the largest grade as its default `max_grade`. `weights` (longest query,) are
-    the weights of ranks. `limits` (m,) is the number of ranks that count. `inverse` (m,) is 1 / norm, or 0 for a
-    query in which no swap changes the measure.
+    the stopping probabilities, with the largest grade as the default of `max_grade`. `weights` (longest query,) are the
+    weights of ranks. `limits` (m,) is the number of ranks that count. `inverse` (m,) is 1 / norm, or 0 for a query in
+    which no swap changes the measure.
     """
 
     def __init__(self, measure: Measure, y: np.ndarray, offsets: np.ndarray) -> None:
@@ -67,7 +67,7 @@ class SwapCosts:
 
     @property
     def in_row_order(self) -> bool:
-        """True if documents with equal scores keep the order of the rows, False if their grades order them."""
+        """Return True if documents with equal scores keep the row order, False if their grades order them."""
         return self._sign == 0.0
 
     def of_query(self, query: int, scores: np.ndarray) -> np.ndarray:

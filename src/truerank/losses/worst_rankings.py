@@ -1,12 +1,12 @@
 """Most violated rankings: the oracles of the structural SVM.
 
-For a query with R relevant and N other documents, the joint feature map of Yue et al. (2007) gives a ranking y the
-value `w·Ψ(y) = 1/(RN) Σ_ij y_ij (s_i - t_j)` with s, t the scores of relevant and other documents. An oracle returns,
-for every query, the ranking that maximises `H(y) = Δ(y) + w·Ψ(y) - w·Ψ(y*)`, y* the perfect one, as its loss Δ and the
-coefficients c of the scores: `H = Δ + Σ c·s`. Both kinds of documents keep the order of their scores, so that a
-ranking is given by `place[j]` in 1 … R+1, the first relevant document that the j-th other one precedes; it never
-decreases. A relevant document with b other documents before it has the coefficient -2b/(RN). The coefficient of another
-document is 2(R - a)/(RN), where a relevant documents come before it.
+For a query with R relevant and N non-relevant documents, the joint feature map of Yue and others (2007) gives a ranking
+y the value `w·Ψ(y) = 1/(RN) Σ_ij y_ij (s_i - t_j)`, with s, t the scores of relevant and non-relevant documents. An
+oracle returns, for every query, the ranking that maximises `H(y) = Δ(y) + w·Ψ(y) - w·Ψ(y*)`, where y* is the perfect
+ranking, as its loss Δ and the coefficients c of the scores: `H = Δ + Σ c·s`. Both kinds of documents keep the order of
+their scores, so that a ranking is given by `place[j]` in 1 … R+1, the first relevant document that the j-th
+non-relevant document precedes; it never decreases. A relevant document with b non-relevant documents before it has the
+coefficient -2b/(RN). A non-relevant document after a relevant documents has the coefficient 2(R - a)/(RN).
 
 * `AP`: moving the j-th other document before relevant k changes H by `k/(R(j+k-1)(j+k)) - 2(s_k - t_j)/(RN)`,
   independently for each j, and the best places are monotone in j (Theorem 2): divide and conquer over j with running
@@ -14,7 +14,8 @@ document is 2(R - a)/(RN), where a relevant documents come before it.
 * `nDCG` without a cutoff and with a convex discount D: the same with `(D(j+k-1) - D(j+k))/IDCG`.
 * `nDCG@k`: a lattice over (relevant, other) documents down to rank k; below it the two lists merge by score. On lists
   of real length, w = 0 often minimises this bound; use `ramp` to learn.
-* `RR`: the number p of other documents before the first relevant one decides the loss; the rest merge by score.
+* `RR`: the number p of non-relevant documents before the first relevant document determines the loss; all later
+  documents merge by score.
 * `ROC`: the loss is a sum over pairs, and a pair is swapped if `s - t < 1/2`.
 
 Ties in score keep relevant documents first and otherwise the order of the rows. All measures cost O(n log n) for the
@@ -42,13 +43,13 @@ _AP, _ROC, _RR, _CONVEX, _LATTICE = range(5)
 class RankingOracle:
     """Worst rankings under the measure "AP", "ROC", "RR" or "nDCG", binary at the grade `rel`.
 
-    nDCG has a `cutoff` (None: the whole list) and a `discount`: "log2", or with a cutoff "letor", which is not
-    convex. Queries with a relevant and another document are `kept` (m,).
+    nDCG has a `cutoff` (None: the whole list) and a `discount`: "log2", or with a cutoff "letor", which is not convex.
+    Queries with a relevant and a non-relevant document are `kept` (m,).
 
     Examples
     --------
-    One relevant document behind another one by 1: the worst ranking swaps them, AP falls from 1 to 1/2, and
-    `H = 1/2 + 2 · 1`.
+    One relevant document ranks behind a non-relevant document by 1: the worst ranking swaps them, AP falls from 1 to
+    1/2, and `H = 1/2 + 2 · 1`.
 
     >>> oracle = RankingOracle("AP", np.array([1.0, 0.0]), np.array([0, 2]), rel=1)
     >>> loss, coefficients = oracle(np.array([0.0, 1.0]))
@@ -74,7 +75,8 @@ class RankingOracle:
         codes = {"AP": _AP, "ROC": _ROC, "RR": _RR, "nDCG": _CONVEX if cutoff is None else _LATTICE}
         if measure not in codes:
             raise InvalidInputError(
-                f"no oracle for the measure {measure!r}; there are AP, ROC, RR, nDCG and nDCG@k", code="no-oracle"
+                f"the measure {measure!r} has no oracle; oracles exist for AP, ROC, RR, nDCG and nDCG@k",
+                code="no-oracle",
             )
         self.code, self.measure = codes[measure], measure
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -88,7 +90,7 @@ class RankingOracle:
         self.cutoff = longest if cutoff is None else int(cutoff)
         if discount == "letor" and cutoff is None:
             raise InvalidInputError(
-                "nDCG with LETOR's discount (1, 1, .63, …) is not convex: give it a cutoff", code="no-cutoff"
+                "nDCG with LETOR's discount (1, 1, .63, …) is not convex. Set a cutoff", code="no-cutoff"
             )
         self.discount = np.append(0.0, discounts(discount, longest + 1))
 
@@ -107,9 +109,7 @@ def oracle_for(measure: Measure, grades: np.ndarray, offsets: np.ndarray, rel: f
     """Return the oracle of a measure: AP, ROC, RR, nDCG or nDCG@k, with binary gains."""
     name, cutoff = measure.NAME, measure.cutoff
     if name not in ("AP", "ROC", "RR", "nDCG") or (cutoff is not None and name != "nDCG"):
-        raise InvalidInputError(
-            f"there are oracles for AP, ROC, RR, nDCG and nDCG@k, got {measure.name}", code="no-oracle"
-        )
+        raise InvalidInputError(f"oracles exist for AP, ROC, RR, nDCG and nDCG@k, got {measure.name}", code="no-oracle")
     discount = measure.setting("discount") if name == "nDCG" else "log2"
     return RankingOracle(name, grades, offsets, rel=rel, cutoff=cutoff, discount=discount)
 

@@ -1,1 +1,1 @@
-"""Matrices of rows: dense, sparse and binned; their products, borders and sorts."""
+"""Matrices of rows (dense, sparse and binned): products, borders and sorts."""

@@ -15,11 +15,11 @@ MAX_EDGES = 254
 
 
 class BinnedMatrix:
-    """Codes of the bins of values, one byte for each document and base function, and the edges of the bins.
+    """The codes of the bins of values, one byte for each document and base function, and the edges of the bins.
 
-    Code 0 is a missing value. Code c >= 1 means that exactly c - 1 edges of the column are below the value. So
-    "value > edge number t" (t from 1) is `code > t`, and "value is present" is `code > 0`: a column with T edges has
-    T + 1 binary features.
+    Code 0 is a missing value. Code c >= 1 means that exactly c - 1 edges of the column are below the value. Therefore,
+    "value > edge number t" (t from 1) is `code > t`, and "value is present" is `code > 0`: a column with T edges has T
+    + 1 binary features.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class BinnedMatrix:
                 f"codes must be a uint8 matrix, got {codes.dtype} with shape {codes.shape}", argument="codes"
             )
         if len(edges) != codes.shape[1]:
-            raise InvalidInputError(f"got edges for {len(edges)} columns and codes for {codes.shape[1]}")
+            raise InvalidInputError(f"got edges for {len(edges)} columns, but codes for {codes.shape[1]}")
         self.codes = codes
         self.edges = tuple(check_edges(e, column) for column, e in enumerate(edges))
         self.starts = offsets_of([len(e) + 1 for e in self.edges])
@@ -60,7 +60,8 @@ class BinnedMatrix:
             for column in np.flatnonzero(largest > np.diff(self.starts)):
                 n_edges = len(self.edges[column])
                 raise InvalidInputError(
-                    f"column {column} has {n_edges} edges, so codes up to {n_edges + 1}, but {largest[column]} occurs",
+                    f"column {column} has {n_edges} edges, so that codes are at most {n_edges + 1}, but "
+                    f"{largest[column]} occurs",
                     code="codes",
                 )
 
@@ -73,7 +74,7 @@ class BinnedMatrix:
         if values.dtype.kind != "f":
             values = values.astype(np.float64)
         if values.ndim != 2 or values.shape[1] != len(edges):
-            raise InvalidInputError(f"got values of shape {values.shape} and edges for {len(edges)} columns")
+            raise InvalidInputError(f"got values of shape {values.shape}, but edges for {len(edges)} columns")
         checked = [check_edges(e, column) for column, e in enumerate(edges)]
         coded = code_rows(values, checked)
         codes = coded.codes.transpose(1, 0, 2).reshape(len(values), -1)[:, coded.slots]
@@ -87,12 +88,12 @@ class BinnedMatrix:
 
     @property
     def n_binary(self) -> int:
-        """Number of binary features."""
+        """The number of binary features."""
         return int(self.starts[-1])
 
     @property
     def nbytes(self) -> int:
-        """Memory of the codes in bytes."""
+        """The memory of the codes in bytes."""
         return self.codes.nbytes
 
     def __len__(self) -> int:

@@ -3,8 +3,8 @@
 A question of a tree is `x ≤ c` with c a border. A value's *code* is the number of its feature's borders below it, so
 that `x ≤ borders[k]` is `code ≤ k`. NaN has the code 255.
 
-Codes are stored in blocks of eight features, the eight codes of a row side by side: a histogram pass reads them as
-one word, and neighbouring additions go to different features, so that frequent values do not delay the processor.
+Codes are stored in blocks of eight features, with the eight codes of a row side by side. A histogram pass reads them as
+one word, and consecutive additions go to different features, so that frequent values do not delay the processor.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ _COLUMN_BYTES = 32 << 20  # columns that are copied at once
 
 
 def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None) -> np.ndarray:
-    """Return the candidate borders of a feature (Belous 2015): the least and the largest value of each of equal
-    `parts`.
+    """Return candidate borders of a feature (Belous 2015): the smallest and largest value of `parts` equal parts.
 
-    A feature with at most `parts` different values has a border at each, although the thesis would leave out rare
-    ones. With more than 127 parts, the smallest values are left out, because a code has room for 254 borders. The
-    largest value of all is no border.
+    A feature with at most `parts` different values has a border at each value, although the thesis would leave out rare
+    values. With more than 127 parts, the smallest values are left out, because a code has room for 254 borders. The
+    overall largest value is not a border.
 
     `values` (n,) are the observed values in ascending order. `ends` int64 (n,), for values that count more than
     once, is the number of copies up to each value; parts then have equal numbers of copies.
@@ -56,17 +55,17 @@ def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None)
 
 
 def _different(values: np.ndarray) -> np.ndarray:
-    """Return the different values among sorted ones, at least one."""
+    """Return the different values among sorted values, at least one."""
     return values[np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))]
 
 
 def count_of(values: np.ndarray, ends: np.ndarray | None) -> int:
-    """Return the number of copies, with `ends` as in `find_borders`."""
+    """Return the number of copies; for `ends` see `find_borders`."""
     return len(values) if ends is None or not len(ends) else int(ends[-1])
 
 
 def values_at(ranks: np.ndarray, values: np.ndarray, ends: np.ndarray | None) -> np.ndarray:
-    """Return the values of the copies at some ranks, from 0, with `ends` as in `find_borders`."""
+    """Return the values of the copies at some ranks, from 0; for `ends` see `find_borders`."""
     return values[ranks if ends is None else np.searchsorted(ends, ranks, side="right")]
 
 
@@ -92,8 +91,8 @@ def scan_columns(
 ) -> list[Any]:
     """Return `look(k, sorted observed values of column k, ends)` for every column, in column order.
 
-    With `copies` (n,), of each row, `ends` are as in `find_borders`, and rows without a copy are left out; else
-    None. Columns are copied a few at a time, so that a row-major X is read in whole cache lines.
+    With `copies` (n,) of each row, `ends` are as in `find_borders`, and rows without a copy are left out; else `ends`
+    is None. Columns are copied a few at a time, so that a row-major X is read in whole cache lines.
     """
     n, p = X.shape
     width = max(1, min(16, _COLUMN_BYTES // max(1, n * X.itemsize)))
@@ -118,7 +117,7 @@ def scan_columns(
 
 
 def sort_with_copies(values: np.ndarray, copies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the observed values (n,) that have copies in ascending order, and the number of copies up to each."""
+    """Return the observed values (n,) with copies in ascending order, and the number of copies up to each value."""
     order = np.argsort(values)
     ordered = _observed(values[order])
     own = copies[order[: len(ordered)]]
@@ -128,7 +127,7 @@ def sort_with_copies(values: np.ndarray, copies: np.ndarray) -> tuple[np.ndarray
 
 
 def _observed(ordered: np.ndarray) -> np.ndarray:
-    """Return sorted values without the NaN at their end; in place, -0.0, which sorts as 0.0, becomes 0.0."""
+    """Return sorted values without the NaN at the end; -0.0, which sorts as 0.0, becomes 0.0 in place."""
     zero = ordered.dtype.type(0)
     ordered[ordered.searchsorted(zero) : ordered.searchsorted(zero, side="right")] = zero
     return ordered[: len(ordered) - int(np.isnan(ordered).sum())] if np.isnan(ordered[-1:]).any() else ordered
@@ -154,7 +153,7 @@ class CodedMatrix:
 
     @cached_property
     def slots(self) -> np.ndarray:
-        """Slot of each feature, int64 (p,)."""
+        """The slot of each feature, int64 (p,)."""
         return column_slots(self.n_bins)
 
     def column(self, feature: int) -> np.ndarray:
@@ -169,14 +168,12 @@ class CodedMatrix:
 
 
 def column_slots(n_bins: np.ndarray) -> np.ndarray:
-    """Return the place of each feature among the codes, int64 (p,): those without borders last, in few blocks that no
-    tree reads.
-    """
+    """Return the place of each feature among the codes, int64 (p,); features without borders are last."""
     return np.argsort(np.argsort(n_bins == 1, kind="stable"))
 
 
 def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = None) -> CodedMatrix:
-    """Return the codes of X under given borders. Time is O(n p log borders), memory one byte per value."""
+    """Return the codes of X under given borders. Time is O(n p log borders), and memory is one byte for each value."""
     n, p = X.shape
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
     n_bins = np.array(list(map(len, borders)), dtype=np.int32) + np.int32(1)

@@ -1,14 +1,14 @@
-"""Codes of sparse rows: a byte for a bundle of features that exclude each other, or ranks of the stored values.
+"""Codes of sparse rows: one byte for a bundle of mutually exclusive features, or ranks of the stored values.
 
-A feature's *default* is the code of the value 0; its other codes, missing last, have the *ranks* 1, 2, …. Features
-that never differ from their defaults in the same row form a bundle, whose byte names the feature that differs, and
-its code:
+The *default* of a feature is the code of the value 0; its other codes, with missing last, have the *ranks* 1, 2, ….
+Features that never differ from their defaults in the same row form a bundle, whose byte names the feature that differs,
+and its code:
 
     0                            every feature of the bundle is at its default
     first[k] + rank - 1          feature k is not
 
-A bundle that differs from 0 in few rows has no bytes: its features are kept as the ranks of their stored values.
-Codes and histograms are exactly those of dense rows.
+A bundle that differs from 0 in few rows has no bytes: its features are stored as the ranks of their stored values.
+Codes and histograms are exactly the codes and histograms of dense rows.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def scan_sparse_columns(
     n_jobs: int | None = None,
     copies: np.ndarray | None = None,
 ) -> list[Any]:
-    """Run `binning.scan_columns` on a CSC matrix, with `ends`. One zero represents all values not stored."""
+    """Run `binning.scan_columns` on a CSC matrix, with `ends`. One zero represents all values that are not stored."""
     total = X.shape[0] if copies is None else int(copies.sum())
 
     def work(start: int, stop: int) -> list[Any]:
@@ -95,7 +95,7 @@ def scan_sparse_columns(
 def sorted_sparse_column(
     X: SparseMatrix, k: int, copies: np.ndarray | None, total: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values and `ends` of column k of a CSC matrix, whose rows are `total` copies."""
+    """Return the values and `ends` of column k of a CSC matrix whose rows are `total` copies."""
     here = slice(X.indptr[k], X.indptr[k + 1])
     own = np.ones(here.stop - here.start, dtype=np.int64) if copies is None else copies[X.indices[here]]
     stored, ends = sort_with_copies(X.data[here], own)
@@ -110,12 +110,12 @@ def sorted_sparse_column(
 def bundle_columns(X: SparseMatrix, borders: list[np.ndarray]) -> BundledMatrix:
     """Return the codes of a CSC matrix (n, p) under given borders.
 
-    A feature goes into the first of at most 64 open bundles that has no row in common with it and room for its
-    codes; without one, the oldest bundle is closed. Features are tried in their given order, and by decreasing number
-    of stored values; the faster result is kept. A bundle has bytes if more than a sixth of all rows and 700 rows differ
-    from 0, because its bytes are then read faster than its stored values.
+    A feature goes into the first of at most 64 open bundles that has no common row with it and room for its codes;
+    without such a bundle, the oldest bundle is closed. Features are tried in their given order, and by decreasing
+    number of stored values; the order with the lower cost is used. A bundle has bytes if more than a sixth of all rows
+    and 700 rows differ from 0, because its bytes are then read faster than its stored values.
 
-    It costs O(nnz log borders) and at most O(128 nnz) look-ups, and a byte per stored value and per row and bundle.
+    The cost is O(nnz log borders) and at most O(128 nnz) look-ups, and a byte per stored value, and per row and bundle.
     """
     n_bins = np.array([len(own) + 1 for own in borders], dtype=np.int32)
     default = np.array([np.searchsorted(own, 0.0) for own in borders], dtype=np.int32)
@@ -154,7 +154,7 @@ def add_in_dense_blocks(
 ) -> np.ndarray:
     """Call `add(rows, scores of the rows)` for blocks of the rows of a CSR matrix as a dense array.
 
-    The array, 8 MB or sixteen rows, is reused; O(nnz) is written to it and cleared again.
+    The array of 8 MB or sixteen rows is reused; O(nnz) entries are written and cleared again.
     """
     n, p = X.shape
     X = summed(X)

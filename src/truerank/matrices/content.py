@@ -1,4 +1,4 @@
-"""An order of rows and queries by content, and scales of columns, which do not depend on the order of the file."""
+"""An order of rows and queries by content, and scales of columns, both independent of the order of the file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D04
 def order_by_content(
     X: StoredMatrix, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return an order of the rows of X (n, p) within queries, and of queries, that depends on their content only.
+    """Return an order of the rows of X (n, p) within queries, and of queries, that depends only on their content.
 
-    A learner that breaks ties, draws or adds in this order gives the same bits for any order of the rows and
-    queries. Rows are ordered by a hash of their values, then by grade. Queries are ordered by a hash of their rows,
-    then of rows and grades, then by weight. Rows with the same values and grade may be in any order.
+    A learner that breaks ties, draws or sums in this order has the same bits for any order of the rows and queries.
+    Rows are ordered by a hash of their values, then by grade. Queries are ordered by a hash of their rows, then of rows
+    and grades, then by weight. Rows with the same values and grade may be in any order.
 
-    Returns rows int64 (n,), those of a query together, and queries int64 (m,). The 64-bit hashes cost O(n p) and are
-    the same for float32, float64, dense and sparse values; the sorts cost O(n log n).
+    Returns rows int64 (n,), with the rows of a query together, and queries int64 (m,). The 64-bit hashes cost O(n p)
+    and are equal for float32, float64, dense and sparse values; the sorts cost O(n log n).
 
     Examples
     --------
@@ -84,7 +84,7 @@ def squares_and_counts(
     """Return the sums of squares of each column (p,) for `scales_of_spread`, in a `unit` (p,), and their number.
 
     `rows` int64 (n,) is the row of X at each position of `offsets`. Each row has the weight of its query. Both results
-    can be added over parts of the queries.
+    can be summed over parts of the queries.
     """
     by_position = np.repeat(query_weight, np.diff(offsets))
     p = X.shape[1]
@@ -110,7 +110,7 @@ def largest_magnitudes(X: np.ndarray | SparseMatrix) -> np.ndarray:
 
 
 def reduced_columns(extreme: np.ufunc, X: np.ndarray, initial: float) -> np.ndarray:
-    """Return `extreme.reduce(X, axis=0)` of rows (n, p); several rows at once cost a quarter of the time."""
+    """Return `extreme.reduce(X, axis=0)` of rows (n, p); several rows at once take a quarter of the time."""
     n, p = X.shape
     several = max(1, 1024 // max(1, p))
     whole = n // several * several
@@ -120,12 +120,12 @@ def reduced_columns(extreme: np.ufunc, X: np.ndarray, initial: float) -> np.ndar
 
 
 def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:
-    """Return scales that bring columns of very different spread together, or None if that is not necessary.
+    """Return scales that make very different spreads of columns similar, or None if scales are not necessary.
 
-    The `spread` (p,) of a dense column is its standard deviation within the queries, that of a sparse column the root
+    The `spread` (p,) of a dense column is its standard deviation within the queries, and of a sparse column the root
     mean square of its entries. Scales are not necessary if the largest spread is between `LEAST_SPREAD` and
-    `MOST_SPREAD` and at most `MOST_RATIO` times any other except 0. Scales are powers of two, so that divisions are
-    exact; 0 for columns that are constant within every query.
+    `MOST_SPREAD` and at most `MOST_RATIO` times any other nonzero spread. Scales are powers of two, so that divisions
+    are exact, and 0 for columns that are constant within every query.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:
 
 
 def inverse_scales(scale: np.ndarray) -> np.ndarray:
-    """Return the factors of columns: 1 / scale, and 0 for a scale of 0, which leaves its column out."""
+    """Return the factors of columns: 1 / scale, or 0 for a scale of 0, which leaves the column out."""
     return np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
 
 
@@ -165,9 +165,10 @@ def hashed(words: np.ndarray) -> np.ndarray:
 
 
 def row_hashes(X: StoredMatrix, rounded: bool = False) -> np.ndarray:
-    """Return the hash of each row, uint64 (n,): that of `Σ_j constant_j · word_j` modulo 2^64.
+    """Return the hash of each row, uint64 (n,), from `Σ_j constant_j · word_j` modulo 2^64.
 
-    The words are the bits of float64 numbers, or with `rounded` those of float32 numbers and codes. 0 has the word 0.
+    The words are the bits of float64 numbers, or with `rounded` the bits of float32 numbers and codes. 0 has the word
+    0.
     """
     n, p = X.shape
     constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)

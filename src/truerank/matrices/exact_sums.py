@@ -1,7 +1,7 @@
-"""Exact sums of floating-point numbers, which are the same for any order and partitioning.
+"""Exact sums of floating-point numbers, which do not depend on order and partitioning.
 
-A number is an integer of 53 bits times a power of two. Integers are added by exponent, in two halves with room for
-2^36 terms. One division at the end rounds.
+A number is an integer of 53 bits times a power of two. Integers are added by exponent, in two halves with room for 2^36
+terms. A single division at the end rounds the sum.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def exact_parts(values: np.ndarray) -> np.ndarray:
 
 
 def exact_total(parts: np.ndarray) -> float:
-    """Return the number nearest to the sum with these `exact_parts`; NaN if a term was NaN or infinite.
+    """Return the number nearest to the sum of these `exact_parts`; NaN if a term was NaN or infinite.
 
     >>> exact_total(exact_parts(np.array([1e100, 1.0, -1e100])))
     1.0

@@ -1,9 +1,9 @@
-"""Weights of rows as numbers of copies, for quantiles and for places among sorted values.
+"""Weights of rows as numbers of copies, for quantiles and places among sorted values.
 
-A row of weight 2 counts as two rows of weight 1, and no count depends on the unit of the weights. One copy weighs
-the largest number of which all weights are multiples, each within a millionth of a copy: weights of 1 and 2, and of
-0.5 and 1, are one copy and two. If there is no such number, or only one below 1/64 of the smallest weight, weights are
-rounded to multiples of a tiny number.
+A row of weight 2 counts as two rows of weight 1, and no count depends on the unit of the weights. The weight of one
+copy is the largest number of which all weights are multiples, each within a millionth of a copy: weights of 1 and 2, or
+0.5 and 1, are one copy and two copies. If there is no such number, or only a number below 1/64 of the smallest weight,
+weights are rounded to multiples of a tiny number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CopyUnit:
         return cls(float(different[-1]) / most, False)
 
     def counts(self, weight: np.ndarray) -> np.ndarray:
-        """Return the copies of rows with these weights (n,), int64: at least one unless the weight is 0."""
+        """Return the copies of rows with these weights (n,), int64, at least one unless the weight is 0."""
         return np.where(weight > 0, np.maximum(np.rint(weight / self.weight), 1.0), 0.0).astype(np.int64)
 
 
@@ -51,7 +51,7 @@ def different_weights(weight: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RowCopies:
-    """The number of copies of each row, and counts of rows that follow from it.
+    """The number of copies of each row, and counts of rows that follow from these numbers.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class RowCopies:
 
     @classmethod
     def of(cls, weight: np.ndarray | None) -> RowCopies | None:
-        """Return the copies of rows with these weights (n,), not all 0; None if every row counts once."""
+        """Return the copies of rows with these weights (n,), not all 0, or None if every row counts once."""
         if weight is None:
             return None
         unit = CopyUnit.of(different_weights(weight), len(weight))
@@ -75,7 +75,7 @@ class RowCopies:
 
     @classmethod
     def with_unit(cls, unit: CopyUnit, counts: np.ndarray, total: int, n_rows: int) -> RowCopies:
-        """Return the copies of `n_rows` rows that are `total` copies; those with these `counts` are here."""
+        """Return the copies of `n_rows` rows with `total` copies, of which this part has the given `counts`."""
         places = min(total, 4 * max(n_rows, _FEWEST_PLACES))
         return cls(counts, total, float(total if unit.whole else n_rows), places)
 

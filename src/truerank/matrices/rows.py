@@ -1,4 +1,4 @@
-"""Rows of a linear scorer, dense, sparse or binned: scores `X @ w` and sums `X.T @ c`.
+"""Rows of a linear scorer, dense, sparse or binned, with scores `X @ w` and sums `X.T @ c`.
 
 BLAS is not used, because the bits of its products depend on the number of threads, on alignment and on neighbouring
 rows. In this module, a score depends only on its row, and sums run over fixed blocks of rows that are added in order.
@@ -27,14 +27,14 @@ _COPIED_BYTES = 256_000_000  # of rows that are copied into their order, which m
 class LinearRows:
     """The documents of a training problem, in the order and units of a learner.
 
-    X is a float array (n, p), a CSR matrix or a BinnedMatrix, and stays as it is; float32 values are widened on
-    reading. `order` int64 (n,) is the row of X at each position, None for the order of X. A small sparse or binned X
-    is copied into this order, a small array by `lay_out`; a large X is read in place. The bits are the same. The
-    learner sees `X / scale`, float64 (p,), where 0 leaves a column out; not for a BinnedMatrix. A nonzero
-    `intercept` is the value of one more feature, the last one.
+    X is a float array (n, p), a CSR matrix or a BinnedMatrix, and is not changed; float32 values are widened on
+    reading. `order` int64 (n,) is the row of X at each position, None for the order of X. A small sparse or binned X is
+    copied into this order, a small array by `lay_out`; a large X is read in place. The bits do not depend on the copy.
+    The learner sees `X / scale`, float64 (p,), where 0 leaves a column out; not for a BinnedMatrix. A nonzero
+    `intercept` is the value of a further feature, the last one.
 
-    `n_weights` counts the columns, or the binary features of a BinnedMatrix, and the intercept; `values_by_row` is
-    the mean number of values that a pass reads of a row. `is_dense` is True for an array without an intercept.
+    `n_weights` is the number of columns, or of binary features of a BinnedMatrix, plus the intercept; `values_by_row`
+    is the mean number of values of a row that a pass reads. `is_dense` is True for an array without an intercept.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class LinearRows:
         return self
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
-        """Return the weights (p,) of the columns of X from those of the learner, without the intercept."""
+        """Return the weights (p,) of the columns of X, without the intercept, from the learner's weights."""
         weights = weights[: self._values.n_weights]
         return weights.copy() if self._unit is None else weights * self._unit
 
@@ -90,18 +90,18 @@ class LinearRows:
         return result if self._order is None else result[self._order]
 
     def write_scores(self, weights: np.ndarray, result: np.ndarray, start: int, stop: int) -> None:
-        """Write the scores of these positions to `result[start:stop]`."""
+        """Write the scores of positions to `result[start:stop]`."""
         self._values.scores(self._table(weights), self._order, result, start, stop)
         if self._intercept:
             result[start:stop] += self._intercept * float(weights[-1])
 
     def sums(self, coefficients: np.ndarray, start: int, stop: int) -> np.ndarray:
-        """Return `Σ_i coefficients[i] x_i` over positions, float64 (n_weights,); reads no rows with coefficient 0."""
+        """Return `Σ_i coefficients[i] x_i` over positions, float64 (n_weights,); skip rows with coefficient 0."""
         total = self._values.sums(coefficients, self._order, start, stop)
         return self._finished(total[None], coefficients, [(start, stop)])[0]
 
     def block_sums(self, coefficients: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """Return the same sums over each block `bounds[b]:bounds[b + 1]`, float64 (blocks, n_weights)."""
+        """Return `Σ_i coefficients[i] x_i` over each block `bounds[b]:bounds[b + 1]`, float64 (blocks, n_weights)."""
         coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist()))
         pieces, owners = [], []
@@ -118,8 +118,9 @@ class LinearRows:
     def pair_spread(self, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Return `Σ weight (x_a - x_b)²` over all pairs of a query with different ranks, by feature (n_weights,).
 
-        `order` int64 (n,) are the positions of each query from the lowest of the `ranks` to the highest, `weight`
-        (m,) those of queries. For sparse and binned rows the products `x_a x_b` are left out. The intercept has 0.
+        `order` int64 (n,) are the positions of each query from the lowest to the highest of the `ranks`, and `weight`
+        (m,) are the weights of queries. For sparse and binned rows, the products `x_a x_b` are left out. The spread of
+        the intercept is 0.
         """
         spread = self._values.pair_spread((order, ranks, offsets, weight), self._order, self._units())
         return np.append(spread, 0.0) if self._intercept else spread
@@ -134,14 +135,12 @@ class LinearRows:
         return np.append(total, self._intercept**2 * coefficients.sum()) if self._intercept else total
 
     def block(self, start: int, stop: int) -> Any:
-        """Return the positions `start:stop` as the learner sees them, a float64 copy: (stop - start, p), or CSR."""
+        """Return the positions `start:stop` in the learner's units, a float64 copy: (stop - start, p), or CSR."""
         rows = slice(start, stop) if self._order is None else self._order[start:stop]
         return self._values.block(rows, self._unit)
 
     def parts(self) -> tuple[Any, np.ndarray | None]:
-        """Return the arrays of X, one or the three of CSR, as the learner sees them, and the row at each position or
-        None.
-        """
+        """Return the arrays of X (one, or three of CSR) in the learner's units, and each row or None."""
         if self._unit is None:
             return self._values.parts, self._order
         X = self.block(0, self.n_rows)
@@ -155,7 +154,7 @@ class LinearRows:
         """Return the table of the learner's weights that the kernels read."""
         if np.shape(weights) != (self.n_weights,):
             raise InvalidInputError(
-                f"there are {self.n_weights} features and the weights have shape {np.shape(weights)}",
+                f"there are {self.n_weights} features, but the weights have shape {np.shape(weights)}",
                 code="different-shapes",
             )
         own = np.ascontiguousarray(self.coef(weights), dtype=np.float64)
@@ -175,9 +174,9 @@ class LinearRows:
 def linear_scores(X: Matrix, coef: np.ndarray) -> np.ndarray:
     """Return `X @ coef`, float64 (n,), for a float array, a CSR matrix or a BinnedMatrix.
 
-    A row has the same bits alone or among others, at any address and with any number of threads, so that equal rows
+    A row has the same bits alone or among other rows, at any address and with any number of threads, so that equal rows
     tie. With at most `FEW` nonzero weights, only their columns are read. The cost is O(n p); X is not copied. Sums of a
-    dense and a sparse matrix agree to rounding.
+    dense and a sparse matrix agree up to rounding.
 
     Examples
     --------

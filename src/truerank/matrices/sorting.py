@@ -1,4 +1,4 @@
-"""The compiled sort within a query: rows by descending score, equal ones in their order."""
+"""The compiled sort within a query: rows by descending score, with ties in their order."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The number of some ascending numbers below a value: the code of a value among borders, its state among knots.
+"""Count the ascending numbers below a value: the code of a value among borders, or its state among knots.
 
-The numbers of a feature are its *steps*. A grid of even cells over their range gives the steps before a value's
-cell; those within the cell are searched by halving, mostly in one to three rounds, which becomes a binary search if
-most steps crowd into one cell. The count is exact, because the cells of values and steps come from the same
-expression.
+The numbers of a feature are its *steps*. A grid of even cells over the range of the steps gives the number of steps
+before a value's cell. The steps within the cell are searched by halving, mostly in one to three rounds; if most steps
+are in one cell, this is a binary search. The count is exact, because one expression gives the cells of values and
+steps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StepIndex(NamedTuple):
 
     @classmethod
     def of(cls, all_steps: list[np.ndarray], cells_a_step: float) -> StepIndex:
-        """Build the index of features with these steps, ascending float64 arrays without NaN of at most 65,535."""
+        """Build the index of features from their steps: ascending float64 arrays of up to 65,535 entries, no NaN."""
         low, inverse, halvings, cells, steps = [], [], [], [np.empty(0, dtype=np.uint16)], [np.empty(0)]
         for own in all_steps:
             number = 1 << max(2, int(cells_a_step * len(own)).bit_length())
@@ -62,7 +62,7 @@ class StepIndex(NamedTuple):
 
 
 def floor_float32(values: np.ndarray) -> np.ndarray:
-    """Return the largest float32 at most each value: for float32 x, `x ≤ c` is `x ≤ floor_float32(c)`."""
+    """Return the largest float32 that is at most each value: for float32 x, `x ≤ c` is `x ≤ floor_float32(c)`."""
     with np.errstate(over="ignore"):
         low = values.astype(np.float32)
         below = np.nextafter(low, np.float32(-np.inf))  # of the least float32 it is -inf

@@ -1,7 +1,7 @@
-"""Storage of the rows of a linear scorer, dense, sparse or as codes, with kernels for their scores and sums.
+"""Storage of the rows of a linear scorer (dense, sparse or codes), with kernels for scores and sums.
 
-The kernels read any range of positions, in any order and type. SciPy needs the same time for products of a whole CSR
-matrix, and three times as long for 60 blocks. BLAS's products of dense rows need 0.8 to 1 times the time of the dense
+The kernels read any range of positions, in any order and type. SciPy takes the same time for products of a whole CSR
+matrix, and three times as long for 60 blocks. BLAS's products of dense rows take 0.8 to 1 times the time of the dense
 kernels (`python -m benchmarks libraries`).
 """
 
@@ -39,7 +39,7 @@ def csr_parts(X: SparseMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class DenseValues:
-    """A float array (n, p). `scores` and `sums` of all kinds of rows are kernels that have the arrays of the rows."""
+    """A float array (n, p). `scores` and `sums` of all kinds of rows are kernels with the arrays of the rows."""
 
     def __init__(self, X: np.ndarray) -> None:
         self.X = self.parts = kernel_array(X)
@@ -90,9 +90,9 @@ class SparseValues:
 
 
 class Codes:
-    """Codes of bins: all, or without the missing ones if these are most.
+    """Codes of bins: all codes, or all but the missing codes if most codes are missing.
 
-    Their kernels read a `table` with the score of each code of each column, float64 (p, codes).
+    The kernels read a `table` with the score of each code of each column, float64 (p, codes).
     """
 
     def __init__(self, X: BinnedMatrix) -> None:

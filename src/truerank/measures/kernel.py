@@ -2,8 +2,8 @@
 
 AdaRank and other learners that evaluate a measure in each round use this module, and `evaluate` if numba is loaded.
 Measures with a rank form (`measures/rank_form.py`) are computed by a kernel that needs only the ranks of contributing
-documents (relevant, or of positive gain), not a full sort. The kernel adds up in the order of `RankForm.values`, so
-that both have the same bits.
+documents (relevant, or of positive gain), not a full sort. The kernel adds in the order of `RankForm.values`, with
+equal bits.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ from truerank.measures.ranking import Ranking
 class ExplainedRank(NamedTuple):
     """A rank in the list of one query.
 
-    `gained` is the value of the list up to this rank minus that of the list up to the previous rank. The sum over all
-    ranks is the value. `grade` is None for an unjudged document. Only nDCG has `gain`, `discount`, and `ideal_grade`
-    and `ideal_gain` of the ideal list at this rank.
+    `gained` is the value of the list up to this rank minus the value up to the previous rank. The sum over all ranks is
+    the value. `grade` is None for an unjudged document. Only nDCG has `gain`, `discount`, and `ideal_grade` and
+    `ideal_gain` of the ideal list at this rank.
     """
 
     rank: int

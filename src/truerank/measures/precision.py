@@ -35,7 +35,7 @@ class Precision(_Count):
     """Precision: the number of relevant documents among the first k ranks, divided by k even for shorter lists.
 
     If a query has n < k ranked documents, `short="zero"` gives 0 (script of LETOR 3), and `short="shorten"` divides by
-    n (XGBoost, CatBoost).
+    n (XGBoost).
     """
 
     NAME = "P"

@@ -1,7 +1,6 @@
 """Sort documents by score within their queries, once for all measures.
 
-Sort with an unstable (vectorised) sort, then order the runs of equal scores by the tie rule with one sort of packed
-integers.
+An unstable (vectorised) sort comes first; one sort of packed integers then orders equal scores by the tie rule.
 """
 
 from __future__ import annotations

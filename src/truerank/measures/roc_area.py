@@ -32,7 +32,7 @@ class ROCArea(Measure):
 class Accuracy(Measure):
     """The share of (relevant, non-relevant) pairs among the first k documents in the right order.
 
-    This is the Accuracy of ir_measures. A query without such a pair is empty and skipped.
+    The measure is the Accuracy of ir_measures. A query without such a pair is empty and skipped.
     """
 
     NAME = "Accuracy"
@@ -58,8 +58,8 @@ class Accuracy(Measure):
 class WrongPairs(Measure):
     """`pairs(a, b)`: the share of wrongly ordered pairs of documents of grades `a` and `b`. Lower is better.
 
-    Figure 6 of the AdaRank paper has `pairs(2, 0)`, `pairs(2, 1)` and `pairs(1, 0)`. By default a query without such a
-    pair is skipped.
+    Figure 6 of the AdaRank paper has `pairs(2, 0)`, `pairs(2, 1)` and `pairs(1, 0)`. By default, queries without pairs
+    are skipped.
     """
 
     NAME = "pairs"

@@ -300,8 +300,8 @@ def _interval(values: np.ndarray, by: Measure | None) -> Interval:
 def resamples_for(n_tests: int, level: float = 0.05) -> int:
     """Return the resamples with which the smallest p times the number of tests is half the level (10,000 to 400,000).
 
-    The smallest p of B resamples is 1/(B + 1), and Holm multiplies it by the number of tests. With fewer resamples, no
-    difference can be significant.
+    The smallest p of B resamples is 1/(B + 1), and Holm multiplies it by the number of tests. Fewer resamples cannot
+    show significance.
 
     >>> resamples_for(1), resamples_for(4950)
     (10000, 198000)

@@ -200,7 +200,7 @@ def tables(one: Any, style: str = "text") -> str:
 
 
 def _by_queries(one: Any) -> list[str]:
-    """Return the queries that move each pair most, and those that alone decide one."""
+    """Return the queries that move each pair most, and the queries that alone decide a pair."""
     rows, parts = [], []
     for pair in one.pairs:
         name, moved = f"{pair.a} against {pair.b}", one.moved_most(pair.a, pair.b)

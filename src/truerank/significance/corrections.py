@@ -135,8 +135,7 @@ def step_down_max_t(
     A scale for each hypothesis does not keep the level, because almost identical rankers have few, skewed nonzero
     differences. With one scale, max-T misses a hypothesis with small differences among hypotheses with large
     differences; see `divided_step_down`. The test is exact for symmetric differences. With 50 topics and strongly
-    skewed differences, the error of the family is up to 6 % (`python -m validation max_t`). Cost: O(B n h) time, 256 h
-    numbers.
+    skewed differences, the error of the family is up to 6 % (`python -m validation max_t`). Cost: O(B n h) time.
 
     References
     ----------
@@ -251,8 +250,7 @@ def simultaneous_intervals(
         m_k ± t s_k/√n_k                      t Student's quantile for 1 - 0.2 α/h, if k is `small_and_steady`
 
     s_v is here the root mean square of the centred differences. A single hypothesis has Student's interval at `level`.
-    If max-T has the full level, only the first line applies. With fewer than two topics, or if all differences are
-    equal, the interval is NaN.
+    If max-T has the full level, only the first line applies. With one topic, or equal differences, the interval is NaN.
 
     Examples
     --------
@@ -381,7 +379,7 @@ def step_down_of_copies(
 
     T_h = |Σ_i d_ih| / s_h, with d_ih the original less the mean of the copies, and s_h its root mean square over all
     choices. Each of the B resamples draws for every topic the copy that replaces the original, the same for all
-    hypotheses. The step-down is that of `step_down_max_t`. Cost: O(B n h R) in a matrix product.
+    hypotheses. The step-down procedure is the procedure of `step_down_max_t`. Cost: O(B n h R) in a matrix product.
 
     Examples
     --------

@@ -99,22 +99,22 @@ class Verdict:
 
     @property
     def better(self) -> bool:
-        """Whether p is below the level and the mean difference is positive."""
+        """Return whether p is below the level and the mean difference is positive."""
         return self.p < self.level and self.interval.estimate > 0
 
     @property
     def worse(self) -> bool:
-        """Whether p is below the level and the mean difference is negative."""
+        """Return whether p is below the level and the mean difference is negative."""
         return self.p < self.level and self.interval.estimate < 0
 
     @property
     def not_worse(self) -> bool:
-        """Whether the loss is at most δ."""
+        """Return whether the loss is at most δ."""
         return self._above and self.loss is not None and self._one_more(-self.loss)[0] > -(self.margin or 0.0)
 
     @property
     def equivalent(self) -> bool:
-        """Whether the loss and the gain are at most δ."""
+        """Return whether the loss and the gain are at most δ."""
         if self.margin is None or self.loss is None or not self.not_worse:
             return False
         high = self.interval.high if self.deviation else self.interval.estimate
@@ -123,7 +123,7 @@ class Verdict:
 
     @property
     def _above(self) -> bool:
-        """Whether the interval alone lies above -δ."""
+        """Return whether the interval alone lies above -δ."""
         low = self.interval.low if self.deviation else self.interval.estimate
         return self.margin is not None and self.n > 1 and low > -self.margin
 
@@ -223,8 +223,8 @@ def verdict(differences: ArrayLike, margin: float | None = None, *, baseline: Ar
     -m validation verdicts`.
 
     Equivalence is usually tested with the 90 % interval (two one-sided tests at level 0.05, TOST). On the skewed
-    differences of TREC-9 runs, that verdict is wrong in 7 % of samples. The 95 % interval of the tables requires about
-    a fifth more topics.
+    differences of TREC-9 runs, that verdict is wrong in 7 % of samples. The 95 % interval requires about a fifth more
+    topics.
 
     References
     ----------

@@ -58,7 +58,7 @@ _PLACES = {"inproceedings": "booktitle", "article": "journal", "book": "publishe
 def methods_text(results: Mapping[str, Any], topics: str | None = None, seed: Any = None) -> str:
     """Return a paragraph on data, measures, test and correction of comparisons by measure, and BibTeX for it.
 
-    `topics` describes the topics of the means, and `seed` is that of the random signs. The paragraph is LaTeX.
+    `topics` describes the topics of the means, and `seed` is the seed of the random signs. The paragraph is LaTeX.
     """
     from truerank import __version__
 

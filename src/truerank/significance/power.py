@@ -166,8 +166,8 @@ def queries_needed(
     Notes
     -----
     The pilot's standard deviation is uncertain. The interval of the power is the power at both ends of the interval of
-    the deviation (`deviation_interval`). For n > 2,000 queries, the power is that of 2,000 queries and √(n / 2,000)
-    times the effect.
+    the deviation (`deviation_interval`). For n > 2,000, the power is that of 2,000 queries and √(n / 2,000) times the
+    effect.
 
     References
     ----------

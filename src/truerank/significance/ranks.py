@@ -16,8 +16,7 @@ def rank_sets(better: np.ndarray) -> list[tuple[int, int]]:
     `better` (k, k) is true if the row's system is significantly better than the column's, by tests of all pairs with a
     correction for the family. All true ranks are then in their sets at once with at least the confidence of the family.
     If no pair is wrong, a system ranks below all better and above all worse systems, also by way of other systems.
-    Systems with equal true means share their ranks, and each shared rank is in the set. Cost: O(k³ log k) in matrix
-    products.
+    Systems with equal true means share their ranks, and each shared rank is in the set. Cost: O(k³ log k).
 
     References
     ----------

@@ -32,9 +32,9 @@ _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
 class PairComparison(NamedTuple):
     """The comparison of ranker `a` with ranker `b`.
 
-    The interval from `low` to `high` is for this pair alone and agrees with `p`; NaN without an interval. It is the 95
-    % interval of the mean difference, of the share of wins (sign test) or of the pseudo-median (Wilcoxon's test).
-    `simultaneous` is the interval of the mean difference that agrees with the correction "max-t"
+    The interval from `low` to `high` is for this pair alone and agrees with `p`; NaN without an interval. For
+    `test="sign"` the interval is for the share of wins, for "wilcoxon" the pseudo-median, else the mean difference, at
+    95 %. `simultaneous` is the interval of the mean difference that agrees with the correction "max-t"
     (`simultaneous_intervals`), and None with other corrections.
     `detectable` is the true difference that is found with 80 % power after the correction: the power of
     `queries_needed` at 0.05 divided by the number of comparisons. With "max-t", it is the smaller of the differences
@@ -336,7 +336,7 @@ class Comparison(Result):
         return data_frame([pair._asdict() | {"verdict": pair.verdict and pair.verdict.words} for pair in self.pairs])
 
     def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
-        """Return the table of a paper, for the package booktabs; `show` and `rope` are those of `paper_table`."""
+        """Return the table of a paper for the package booktabs; for `show` and `rope` see `paper_table`."""
         return paper_table({self.measure: self}, "latex", self._topics, show, self.rope if rope is None else rope)
 
     @property

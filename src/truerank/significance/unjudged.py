@@ -129,10 +129,9 @@ def difference_bounds(
     The result is None for measures other than DCG, P and RBP, and for tie rules that depend on grades; NaN where the
     measure skips the topic. `a` and `b` are results of `judge_run` for the same topics, and `places` their `_places`.
 
-    These measures add up w(rank) · gain(grade) with weights that do not grow with the rank. For the largest difference,
-    an unjudged document has the best grade if a ranks it higher, else grade 0. For the smallest difference, it has the
+    DCG, P and RBP sum w(rank) · gain(grade) with weights that do not grow with the rank. For the largest difference, an
+    unjudged document has the best grade if a ranks it higher, else grade 0. For the smallest difference, it has the
     best grade if b ranks it higher. The best grade is the largest judged or, if higher, the lowest relevant grade.
-    Bounds are attained.
     """
     if not _bounded(measure):
         return None

@@ -1,1 +1,1 @@
-"""Solvers: each one minimises a loss and returns a result with a status."""
+"""Solvers, each of which minimises a loss and returns a result with a status."""

@@ -1,16 +1,16 @@
-"""The small quadratic program of a cutting-plane solver: weights of the planes found so far.
+"""The quadratic program of a cutting-plane solver, whose solution is the weights of the planes found so far.
 
     min ½‖Gᵀα‖² - qᵀα    over α >= 0 with Σ_{j in block b} α_j <= C for every block b
 
-The rows of G are the planes' gradients, q their offsets. It is the dual of
+The rows of G are the gradients of the planes, and q their offsets. The program is the dual of
 
     min ½‖w‖² + C Σ_b ξ_b    with ξ_b >= 0 and ξ_b >= q_j + g_j·w for every plane j of block b,   w = -Gᵀα.
 
-A primal-dual interior-point method (Mehrotra's predictor and corrector) solves it: it allows copies of planes, needs
-no tuning between C = 1e-6 and 1e6, and its α is feasible after every step, which gives a lower bound. Each iteration
-solves one linear system in `H + diag(z/α) + blocks`, H = GGᵀ: directly (n³/6 operations for n planes) or, with fewer
-features than planes, in the features (n p²/2). The dense factorisation is a kernel, so that results do not depend on
-the number of BLAS threads; for systems of ten planes it takes half the time of LAPACK.
+A primal-dual interior-point method (Mehrotra's predictor and corrector) solves the program. The method allows copies of
+planes, requires no tuning between C = 1e-6 and 1e6, and has a feasible α after every step, which gives a lower bound.
+Each iteration solves one linear system in `H + diag(z/α) + blocks`, H = GGᵀ: directly (n³/6 operations for n planes)
+or, with fewer features than planes, in the features (n p²/2). The dense factorisation is a kernel, so that results do
+not depend on the number of BLAS threads; for systems of ten planes it takes half the time of LAPACK.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     min_w F(w) = ½‖w‖² + C Σ_i v_i R_i(w),    R_i(w) = max_y [Δ_i(y) + w·ψ_i(y)] - max_y w·ψ_i(y)
 
-Each round replaces the second maximum by its value at the ranking by the current scores, the anchor. The result is
-convex, lies above F and touches it at the current w, so that its minimum, from the cutting-plane solver, is below
-F's current value. F decreases to a point that depends on the start. A certificate is for one round's convex problem.
+Each round replaces the second maximum by its value at the ranking by the current scores, the anchor. The resulting
+function is convex, lies above F and touches F at the current w. Its minimum, from the cutting-plane solver, is
+therefore below F's current value. F decreases to a point that depends on the start. A certificate applies to the convex
+problem of one round.
 
 References: Yuille & Rangarajan (2003), "The concave-convex procedure", Neural Computation 15. Chapelle,
 Do, Le, Smola, Teo (2008), "Tighter bounds for structured estimation", NIPS, section 4.
@@ -25,11 +26,11 @@ LEAST_FALL = 1e-4
 
 
 def descend_ramp(problem: Any, C: float, start: np.ndarray, *, tol: float, max_iter: int) -> list[SolverResult]:
-    """Return the rounds of the procedure for a `RampProblem`, from weights whose ranking is the first anchor.
+    """Return the rounds of the procedure for a `RampProblem`; the ranking by the first weights is the first anchor.
 
-    The start comes first, then each round's solution while the bound falls by more than `LEAST_FALL` of itself, at
-    most `MAX_ROUNDS`; `tol` and `max_iter` are those of each round. `objective`, `dual_objective` and `gap` belong
-    to the convex problem of the round; `details` has `risk`, Σ v_i R_i, `ramp`, which is F, and `round`.
+    The start comes first, then each round's solution while the bound falls by more than `LEAST_FALL` of itself, at most
+    `MAX_ROUNDS`; `tol` and `max_iter` apply to each round. `objective`, `dual_objective` and `gap` belong to the convex
+    problem of the round; `details` has `risk` (Σ v_i R_i), `ramp` (F), and `round`.
     """
 
     def ramp(w: np.ndarray) -> tuple[float, float]:

@@ -1,16 +1,16 @@
-"""Cutting planes for regularised risks that are a maximum over outcomes: one solver for all oracles.
+"""Cutting planes for regularised risks that are a maximum over outcomes, in one solver for all oracles.
 
     min_w P(w) = ½‖w‖² + C Σ_i v_i H_i(w),    H_i(w) = max over outcomes of (loss + Σ coefficients · X_i w) >= 0
 
 with v_i the weights of the queries. The queries are divided into blocks. One call of the oracle returns, for every
-block, a plane `q + g·w` below the block's share of the risk, exact at the current w. A small quadratic program over
-the planes so far (`bundle_program`) gives the next w and a lower bound D on the optimum. One block is the 1-slack
-algorithm of Joachims, Finley & Yu (2009, Algorithm 3), one block for each query the n-slack problem of Yue et al.
-(2007). Both problems have the same optimum; with more blocks there are fewer rounds and larger programs.
+block, a plane `q + g·w` below the block's share of the risk, exact at the current w. A small quadratic program over the
+planes so far (`bundle_program`) gives the next w and a lower bound D on the optimum. One block is the 1-slack algorithm
+of Joachims, Finley and Yu (2009, Algorithm 3). One block for each query is the n-slack problem of Yue and others
+(2007). Both problems have the same optimum; with more blocks, there are fewer rounds and larger programs.
 
-The certificate is the gap `P(best w) - D(best α)`, with `D = Σ α_j q_j - ½‖Σ α_j g_j‖²` of a feasible α. Both are
-evaluated in full, so that rounding or an early stop of the small program does not affect it. Planes remain valid for
-another C, so that a path over C starts with the planes of the last problem.
+The certificate is the gap `P(best w) - D(best α)`, with `D = Σ α_j q_j - ½‖Σ α_j g_j‖²` of a feasible α. Both values
+are computed in full, so that rounding or an early stop of the small program does not affect the certificate. Planes
+remain valid for a different C, so that a path over C starts with the planes of the last problem.
 
 References: Joachims, Finley, Yu (2009), Cutting-plane training of structural SVMs, Machine Learning 77.
 Teo et al. (2010), Bundle methods for regularized risk minimization, JMLR 11. Franc & Sonnenburg (2009), Optimized
@@ -40,11 +40,11 @@ STALL_ROUNDS = 60  # and after which the solver stops
 
 
 class CuttingPlanes:
-    """The planes of one training problem, and the solver that adds to them.
+    """The planes of a training problem, and the solver that adds planes.
 
-    `weight` float64 (m,) are v_i, None for 1; queries that the oracle does not keep count 0. `n_blocks` is 1 for the
-    1-slack algorithm, None for one block for each query (n-slack). The result does not depend on `n_jobs`.
-    `anything` is False if no query counts, and `n_left_out` the number of queries that the oracle does not keep.
+    `weight` float64 (m,) has the v_i, or is None for 1; queries that the oracle does not keep count 0. `n_blocks` is 1
+    for the 1-slack algorithm, None for one block for each query (n-slack). The result does not depend on `n_jobs`.
+    `anything` is False if no query counts, and `n_left_out` is the number of queries that the oracle does not keep.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class CuttingPlanes:
     ) -> None:
         if rows.n_rows != int(oracle.offsets[-1]):
             raise InvalidInputError(
-                f"the oracle is for {int(oracle.offsets[-1])} rows, X has {rows.n_rows}", code="different-shapes"
+                f"the oracle is for {int(oracle.offsets[-1])} rows, but X has {rows.n_rows}", code="different-shapes"
             )
         self.rows, self.oracle, self.n_jobs = rows.lay_out(), oracle, n_jobs
         m = len(oracle.kept)
@@ -92,14 +92,15 @@ class CuttingPlanes:
     ) -> SolverResult:
         """Minimise `½‖w‖² + C Σ v_i H_i(w)` until `P - D <= tol · max(P, min(1, C))`, in at most `max_iter` rounds.
 
-        Planes of earlier calls are used. Each round costs one pass over X for the scores, the oracle, one pass for
-        the planes, and the small program. On well-scaled data, a `tol` of 1e-8 can be reached, but not much less.
+        Planes of earlier calls are used. Each round costs one pass over X for the scores, the oracle, one pass for the
+        planes, and the small program. On well-scaled data, a `tol` of 1e-8 is possible, but not much less.
 
-        `slack_tol` also stops if no block's new plane exceeds the block's slack by more than this times its weight:
-        the ε of Yue et al.'s Algorithm 1 for n-slack. The gap is then at most C · slack_tol · Σ v_i.
+        With `slack_tol`, the solver also stops if no block's new plane exceeds the block's slack by more than this
+        value times the block's weight, the ε of Yue and others' Algorithm 1 for n-slack. The gap is then at most C ·
+        slack_tol · Σ v_i.
 
         Returns a result with `objective` P, `dual_objective` D, `gap` P - D; `details` has `risk`, Σ v_i H_i at the
-        solution, which bounds the weighted training loss from above (Proposition 1 of Yue et al.), and `n_planes`.
+        solution, which bounds the weighted training loss from above (Proposition 1 of Yue and others), and `n_planes`.
         """
         check_number(C, "C", "(0, inf)")
         check_number(tol, "tol", "(0, inf)")

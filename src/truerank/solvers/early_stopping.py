@@ -1,4 +1,4 @@
-"""Early stopping: values of a measure round by round, and the best round."""
+"""Early stopping: values of a measure in each round, and the best round."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from truerank.measures.kernel import QueryMeasure
 class EarlyStopping:
     """The best of several rounds by a measure, with ties averaged unless the measure has a rule for ties.
 
-    `add` needs the validation queries `valid`, whose `query_weight` weighs the mean; `add_value` needs only values.
-    Both return True after `patience` rounds (None: never) without a new best, which must be better by more than
-    `tolerance`. `values` are those of all rounds; `best_round` counts from 1, and is 0 before the first round.
+    `add` requires the validation queries `valid`, whose `query_weight` weights the mean; `add_value` requires only
+    values. Both return True after `patience` rounds (None: never) without a new best value, which must be better by
+    more than `tolerance`. `values` has the values of all rounds; `best_round` counts from 1, and is 0 at the start.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class EarlyStopping:
 
     @property
     def exhausted(self) -> bool:
-        """True if the last `patience` rounds had no new best value."""
+        """Return True if the last `patience` rounds had no new best value."""
         return self.patience is not None and len(self.values) - self.best_round >= self.patience
 
     @property

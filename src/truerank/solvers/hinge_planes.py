@@ -1,8 +1,8 @@
 """Cutting planes for the hinge on single documents, with an exact line search.
 
 After each quadratic program, the best point moves along the line to the program's point, to the exact minimum of the
-objective. The next plane is exact at a point between the two. On problems with a large C, this takes a third of the
-rounds of `CuttingPlanes`, whose bound and stopping rule it shares.
+objective. The next plane is exact at a point between the best point and the program's point. On problems with a large
+C, this solver takes a third of the rounds of `CuttingPlanes`, with the same bound and stopping rule.
 
 Reference: Franc & Sonnenburg (2009), Optimized cutting plane algorithm for large-scale risk minimization, JMLR 10.
 """
@@ -36,7 +36,7 @@ class HingePlanes(CuttingPlanes):
         self._hinge, self._best, self._margins = hinge, np.zeros(rows.n_weights), np.zeros(rows.n_rows)
 
     def _visit(self, w: np.ndarray, C: float) -> tuple[np.ndarray, np.ndarray]:
-        """Move the best point towards w, add a plane between the two, and return the best point and its risk."""
+        """Move the best point towards w, add a plane between both, and return the best point and its risk."""
         signs, weight = self._hinge.signs, self._hinge.weight
         step, change = w - self._best, signs * self.rows.scores(w) - self._margins
         t = minimum_on_line(float(self._best @ step), float(step @ step), C * weight, self._margins, change)

@@ -18,9 +18,9 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 
 def minimise(problem: Any, tol: float, max_iter: int, after: Callable[[np.ndarray, float], bool]) -> SolverResult:
-    """Minimise by L-BFGS in preconditioned coordinates, and by Newton steps where rounding stops its line search.
+    """Minimise by L-BFGS in preconditioned coordinates, and by Newton steps if rounding stops the line search.
 
-    `problem` has the methods of `CrossEntropy`. `after(coef, objective)` is called after each iteration and ends the
+    `problem` has the methods of `CrossEntropy`. `after(coef, objective)` is called after each iteration, and ends the
     search by returning True. `gap` of the result is the norm of the gradient.
     """
     from scipy.optimize import fmin_l_bfgs_b
@@ -85,7 +85,7 @@ def minimise(problem: Any, tol: float, max_iter: int, after: Callable[[np.ndarra
 def descend(
     problem: Any, learning_rate: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
 ) -> SolverResult:
-    """Run algorithm 1 of the ListNet paper: a step after each query, in order; `after` gets NaN for the objective."""
+    """Run algorithm 1 of the ListNet paper, with a step after each query; `after` gets NaN for the objective."""
     p = problem.n_weights
     coef = np.zeros(p)
     status, n_iter = Status.ALL_ROUNDS, 0
@@ -93,7 +93,7 @@ def descend(
         problem.pass_over_queries(coef, learning_rate)
         if not np.isfinite(coef).all():
             raise InvalidInputError(
-                f"ListNet: gradient descent diverged in pass {n_iter}; lower learning_rate (now {learning_rate:g})",
+                f"ListNet: gradient descent diverged in pass {n_iter}. Lower learning_rate (now {learning_rate:g})",
                 code="diverged",
             )
         if after(coef, math.nan):
@@ -115,9 +115,9 @@ def _apply(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def _inverse_factor(matrix: np.ndarray) -> np.ndarray:
-    """Return a lower triangular T with `T' T` the inverse of a positive semidefinite matrix.
+    """Return a lower triangular T such that `T' T` is the inverse of a positive semidefinite matrix.
 
-    Directions without curvature get a ten-billionth of the largest, so that T exists.
+    Directions without curvature get a ten-billionth of the largest curvature, so that T exists.
     """
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 

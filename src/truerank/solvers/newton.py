@@ -18,9 +18,9 @@ _BLOCK_VALUES = 1 << 17  # numbers in a block of rows, which stay in the cache f
 
 
 class PairSums:
-    """Sums over the pairs of queries, for Newton's method, at its weights and along a direction.
+    """Sums over the pairs of queries for Newton's method, at given weights and along a direction.
 
-    The sums over partitions have the same methods.
+    Sums over partitions have the same methods.
     """
 
     def __init__(self, rows: LinearRows, pairs: GradedPairs) -> None:
@@ -47,7 +47,7 @@ class PairSums:
         return loss, self._gradient(), float(np.sum(self.pairs.degrees))
 
     def product(self, direction: np.ndarray) -> np.ndarray:
-        """Return the second derivatives at the present weights times a direction (p,)."""
+        """Return the product of the second derivatives at the current weights with a direction (p,)."""
         offsets = self.pairs.offsets
 
         def work(first: int, last: int) -> np.ndarray:
@@ -69,7 +69,7 @@ class PairSums:
         return loss, float(self._trial @ self._values)
 
     def accept(self, t: float) -> tuple[np.ndarray, float]:
-        """Take the step of the last trial; return the gradient (p,) and twice the number of violated pairs there."""
+        """Take the step of the last trial; return the gradient (p,) and twice the number of violated pairs after it."""
         self._scores += t * self._values
         self._derivative = self._trial
         return self._gradient(), float(np.sum(self.pairs.degrees))
@@ -91,10 +91,10 @@ def minimise_pairs(
     the duality gap (see `RankSVM`).
 
     The objective is once differentiable and piecewise quadratic; its generalised Hessian at w is `I + 2C Σ_violated
-    weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by the diagonal over
-    all pairs, scaled by the share of violated pairs, because columns may have very different scales. If they need
-    more than p products (p <= 1000), the whole Hessian is computed, and its Cholesky factor solves this step and
-    preconditions later ones. Scores are linear along a direction, so the line search needs no pass over X.
+    weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by the diagonal over all
+    pairs, scaled by the share of violated pairs, because columns may have very different scales. If the conjugate
+    gradients need more than p products (p <= 1000), the whole Hessian is computed, and its Cholesky factor solves this
+    step and preconditions later ones. Scores are linear in the step, so the line search requires no pass over X.
     """
     p = sums.n_weights
     w = np.zeros(p) if start is None else np.array(start, dtype=np.float64)

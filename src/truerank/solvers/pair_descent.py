@@ -4,9 +4,9 @@ For a step on z, the difference of two rows (or one row), with rate η and weigh
 
     w ← (1 - η λ) w + gain · z,        gain = η · u 1[u w·z < 1] for the hinge
 
-The weights are stored as `w = s v`: a factor shrinks them, and a step costs one pass over the features of its rows.
-The sum of the weights over the averaged steps is stored as `σ v + r`, so that an average costs one more pass only if
-v changes. The caller computes draws and rates as arrays.
+The weights are stored as `w = s v`: a factor shrinks them, and a step costs one pass over the features of its rows. The
+sum of the weights over the averaged steps is stored as `σ v + r`, so that averaging costs one more pass only if v
+changes. The caller computes draws and rates as arrays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Draw pairs of documents, or single documents, without a list of pairs: the index costs O(n), a draw O(1).
+"""Draw pairs of documents, or single documents, without a list of pairs: the index costs O(n), and a draw O(1).
 
 Rows are sorted by query and grade, so that the better and the worse documents of a block of pairs (one query, one
 grade against all lower ones) are two ranges of rows. A draw selects a block with a probability proportional to its
@@ -21,7 +21,7 @@ SAMPLINGS = ("rank", "row-norm-rank", "query-norm-rank", "combined-ranking")
 class Blocks:
     """Ranges of rows that are drawn with probabilities in proportion to their weights (B,).
 
-    A row of `ranges`, int64 (B, 4), holds start and size of the better rows, start and size of the worse ones.
+    A row of `ranges`, int64 (B, 4), holds start and size of the better rows, then start and size of the worse rows.
     """
 
     def __init__(self, ranges: np.ndarray, weight: np.ndarray) -> None:
@@ -80,8 +80,8 @@ def make_sampler(
 ) -> Sampler:
     """Return the index for one of `SAMPLINGS`, in O(n) time and memory.
 
-    `query_weight` (m,) weighs each pair or row of a query; in "query-norm-rank" the query, in "row-norm-rank" each
-    of its rows. `pair_probability` is the probability of a pair in "combined-ranking".
+    `query_weight` (m,) is the weight of each pair or row of a query; in "query-norm-rank" of the query, in
+    "row-norm-rank" of each of its rows. `pair_probability` is the probability of a pair in "combined-ranking".
     """
     weight = np.ones(len(offsets) - 1) if query_weight is None else query_weight
     rows, ranks, _, n_pairs = sort_grades(y, offsets)
@@ -96,7 +96,7 @@ def make_sampler(
 
 
 def _pair_ranges(ranks: np.ndarray, rows: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ranges (B, 4) of one grade of a query against all lower ones, and the query of each."""
+    """Return the ranges (B, 4) of each grade of a query against all lower grades, and the query of each range."""
     n = len(rows)
     sorted_ranks = ranks[rows]
     starts_group = np.ones(n, dtype=bool)

@@ -1,4 +1,4 @@
-"""Solve for several strengths of a penalty, and choose a strength by validation queries."""
+"""Solve for several strengths of a penalty, and select a strength by validation queries."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def best_of_path(
     convention: str,
     details: Sequence[str] = (),
 ) -> tuple[float, SolverResult, list[dict[str, Any]]]:
-    """Solve for every value, from the strongest penalty to the weakest, and choose by validation queries.
+    """Solve for every value, from the strongest penalty to the weakest, and select a value by validation queries.
 
-    A large "C" is a weak penalty; a large value of another parameter is a strong one. `solve` returns the result for a
-    value, or the results of its rounds, which are all candidates. `scores` computes scores from weights and a matrix.
-    Ties go to the stronger penalty and the earlier round. Without validation queries, only one value is allowed, and
-    its last round is chosen.
+    A large "C" is a weak penalty, but a large value of any other parameter is a strong penalty. `solve` returns the
+    result for a value, or the results of its rounds, which are all candidates. `scores` computes scores from weights
+    and a matrix. Ties go to the stronger penalty and the earlier round. Without validation queries, only one value is
+    allowed, and its last round is selected.
 
-    Returns the chosen value, its result, and a list with a dict for each candidate: the value under `name`, `round`
+    Returns the selected value, its result, and a list with a dict for each candidate: the value under `name`, `round`
     (from 0), `objective`, `dual_objective`, `gap`, `n_iter`, `status`, `bound`, the `details` of the results, and
     `validation`.
     """

@@ -1,4 +1,4 @@
-"""The result of an optimiser."""
+"""The result of a solver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Status(Enum):
-    """Why a solver stopped; `value` is a sentence that names the argument to change."""
+    """The reason why a solver stopped; `value` is a sentence with the argument to change."""
 
     CONVERGED = "converged: the certificate is within tol"
     MAX_ITERATIONS = "stopped at max_iter before the certificate reached tol; raise max_iter or tol"
@@ -19,11 +19,11 @@ class Status(Enum):
     VALIDATION = "stopped early: the validation measure has not improved for `patience` rounds; the best round is kept"
     TRAINING_FLAT = "stopped: the training measure has not improved for `patience` rounds; the best round is kept"
     NO_WEAK_RANKER = "stopped: no weak ranker is better than chance on the weighted queries"
-    ALL_FEATURES = "stopped: every feature was chosen once; set repeat=True for more rounds"
-    PERFECT = "stopped: every query is ranked perfectly; the last weight was capped"
+    ALL_FEATURES = "stopped: every feature was selected once; set repeat=True for more rounds"
+    PERFECT = "stopped: every query is ranked perfectly; the last weight was limited"
     DIVERGED = (
         "stopped: training diverges, because the objective rises; the best trees so far are kept. Lower "
-        "learning_rate, raise alpha, or choose another solution of the leaves"
+        "learning_rate, raise alpha, or select another kind of leaves"
     )
     CALLBACK = "stopped by a callback"
     ALL_ROUNDS = "completed all {} rounds"
@@ -35,7 +35,7 @@ NEEDS_ACTION = (Status.MAX_ITERATIONS, Status.NO_PROGRESS, Status.DIVERGED)
 
 @dataclass(frozen=True)
 class SolverResult:
-    """The result of a solver: weights, status, objective and its gap."""
+    """The result of a solver: weights, status, objective and gap."""
 
     coef: np.ndarray  # float64 (p,)
     status: Status

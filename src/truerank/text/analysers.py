@@ -30,8 +30,8 @@ def folded(text: str) -> str:
 def term_of(analyser: str) -> Callable[[Iterable[str]], list[str]]:
     """Return a function from words (in lower case) to terms, with "" for words that the analyser drops.
 
-    Stems are those of PyStemmer (Snowball's implementation of Porter 1980). The stop words are scikit-learn's 318
-    English stop words, and are removed before stemming.
+    Stems are PyStemmer's (Snowball's implementation of Porter 1980). The stop words are scikit-learn's 318 English stop
+    words, and are removed before stemming.
 
     >>> term_of("porter-stop")(["the", "relational", "flows"])
     ['', 'relat', 'flow']
@@ -52,10 +52,7 @@ _held = threading.local()
 
 
 def _stemmer() -> Any:
-    """Return the stemmer of this thread.
-
-    Stemmers are not thread-safe, and creating one is slower than stemming a query.
-    """
+    """Return this thread's stemmer. Stemmers are not thread-safe, and creating one is slower than stemming a query."""
     if not hasattr(_held, "stemmer"):
         import Stemmer
 

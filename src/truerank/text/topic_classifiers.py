@@ -275,7 +275,7 @@ class TfIdf(TfidfTransformer):
 
 
 class VotedPerceptron(ClassifierMixin, BaseEstimator):
-    """A linear classifier for two classes whose score is the logarithm of votes for minus that of votes against.
+    """A linear classifier for two classes whose score is the log-ratio of votes for and votes against.
 
     Training adds y_i x_i to the weights v (0 at first) whenever y_i (v · x_i) ≤ 0. The k-th weights have c_k votes, one
     for each row that leaves the weights unchanged. The score follows Bennett (2003, section 5),
@@ -373,7 +373,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         return sparse.csr_matrix((self.mistaken_values_, self.mistaken_columns_, self.mistaken_starts_), shape)
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Return the logarithm of votes for the positive class minus that of votes against it (n,)."""
+        """Return the logarithm of the ratio of votes for and against the positive class (n,)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         mistaken = self._mistaken_rows()

@@ -1,4 +1,4 @@
-"""Binary trees of any shape, which other tools grew. `ConstantPredictor` is faster for oblivious trees."""
+"""Binary trees of any shape, from models of other tools. `ConstantPredictor` is faster for oblivious trees."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ZERO = 1e-35  # values up to it count as zero, and so as missing, with `zero_mi
 
 @dataclass(frozen=True)
 class BinaryTrees:
-    """Trees as flat arrays; node i asks `x ≤ threshold`, and a child c < 0 is leaf `~c`."""
+    """Trees as flat arrays: node i asks `x ≤ threshold`, and a child c < 0 is leaf `~c`."""
 
     roots: np.ndarray  # int64 (T,): first node of each tree, or `~leaf` of a tree that is one leaf
     features: np.ndarray = field(repr=False)  # int64 (N,)
@@ -64,7 +64,7 @@ class BinaryTrees:
     def breadth_first(self, root: int) -> tuple[list[int], list[int]]:
         """Return nodes and leaves (as ~leaf) of a tree level by level, and the place of each left child (0: a leaf).
 
-        The right child follows the left one.
+        The right child follows the left child.
         """
         order, left = [root], []
         for node in order:
@@ -88,10 +88,10 @@ class BinaryTrees:
         return _Plan(self)
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray) -> np.ndarray:
-        """Add the trees' values for the rows of X, float32 or float64, to `scores` (n,) and return these.
+        """Add the trees' values for the rows of X, float32 or float64, to `scores` (n,), and return the scores.
 
-        A row has the same bits alone and among others. The cost is O(rows · (features · log thresholds + nodes)), or
-        O(rows · depth) for trees with more than 256 leaves.
+        A row has the same bits alone and among other rows. The cost is O(rows · (features · log thresholds + nodes)),
+        or O(rows · depth) for trees with more than 256 leaves.
         """
         plan = self._plan
 
@@ -107,8 +107,8 @@ class BinaryTrees:
 class _Plan:
     """Arrays for the kernel, in which a node is one comparison of bytes.
 
-    A value becomes the number of its feature's thresholds below it; a feature with more than 254 thresholds, or with
-    nodes that send NaN left and others that send it right, has several columns.
+    A value becomes the number of its feature's thresholds below it. A feature has several columns if it has more than
+    254 thresholds, or if some nodes send NaN left and other nodes send it right.
     """
 
     def __init__(self, trees: BinaryTrees) -> None:
@@ -155,7 +155,7 @@ class _Plan:
         )  # fmt: skip
 
     def codes(self, X: np.ndarray) -> np.ndarray:
-        """Return the codes of the rows of X, as `code_columns` writes them."""
+        """Return the codes of the rows of X, in the format of `code_columns`."""
         columns = np.ascontiguousarray(X.T[self._features], dtype=np.float64)
         for k in self._zero_missing:
             columns[k, np.abs(columns[k]) <= _ZERO] = np.nan
@@ -165,7 +165,7 @@ class _Plan:
 
 
 def binary_of_oblivious(ensemble: Ensemble) -> BinaryTrees:
-    """Return the same trees with a level's question in each of its nodes, without the levels of padding."""
+    """Return the trees with a level's question in each of its nodes, without padding levels."""
     roots: list[int] = []
     parts: list[tuple[np.ndarray, ...]] = []
     n_nodes = n_leaves = 0
@@ -195,7 +195,7 @@ def binary_of_oblivious(ensemble: Ensemble) -> BinaryTrees:
 
 @kernel
 def _survey(roots, left, right):
-    """Return each node's tree, first leaf, first leaf on its right, and height; leaves count from the left."""
+    """Return the tree, first leaf, first leaf on the right, and height of each node; leaves count from the left."""
     nodes = left.size
     tree = np.zeros(nodes, dtype=np.int64)
     leaves, heights = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)

@@ -57,7 +57,7 @@ class Progress:
 
 
 class BoostedRows(Protocol):
-    """Training rows, in parts."""
+    """Training rows of a boosting loop, in parts."""
 
     borders: list[np.ndarray]  # of each feature
 
@@ -65,7 +65,7 @@ class BoostedRows(Protocol):
         """Compute gradients and hessians at the current scores, for tree t."""
 
     def sizes(self) -> GradientSizes:
-        """Return the magnitudes of the last derivatives; before `derive`, those at the start of a continued model."""
+        """Return the magnitudes of the last derivatives, or before `derive` those at the start of a continued model."""
 
     def change(self) -> float:
         """Return the change of the training objective since the start, from these derivatives (see `Watchman`)."""
@@ -83,15 +83,15 @@ class Watched(Protocol):
     stopping: EarlyStopping | None  # None: the scores are added up, and not measured
 
     def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
-        """Add a tree to the scores, and return the mean of the measure, nan if they are not measured."""
+        """Add a tree to the scores, and return the mean of the measure, or nan if it is not measured."""
 
 
 class Watchman:
-    """A test of divergence that needs gradients and hessians only.
+    """A test of divergence that requires only gradients and hessians.
 
     With u = scores - start, `Σ g u - ½ Σ h u²` is the exact change of a quadratic objective, and an approximation for
-    others. A quadratic objective diverges if it rises above its minimum by a quarter of its first value. The limit for
-    other objectives is ten times the first value, because the weights of pairs may change from tree to tree.
+    other objectives. A quadratic objective diverges if it rises above its minimum by a quarter of its first value. The
+    limit for other objectives is ten times the first value, because the weights of pairs may change from tree to tree.
     """
 
     _RISE, _ABOVE_START = 0.25, 10.0
@@ -136,7 +136,7 @@ def check_limits(largest_grade: float, largest_weight: float | None) -> None:
     """Raise if squares of sums of grades or weights would over- or underflow, or if all weights of rows are 0."""
     if largest_grade > _LARGEST:
         raise InvalidInputError(
-            f"y must lie within ±{_LARGEST:g}, got a magnitude of {largest_grade:g}: scale it", code="large-grade"
+            f"y must lie within ±{_LARGEST:g}, got a magnitude of {largest_grade:g}. Scale y", code="large-grade"
         )
     if largest_weight is None:
         return
@@ -145,8 +145,8 @@ def check_limits(largest_grade: float, largest_weight: float | None) -> None:
         raise InvalidInputError("Sample weights must contain at least one non-zero number", argument="sample_weight")
     if not 1.0 / _LARGEST <= largest <= _LARGEST:
         raise InvalidInputError(
-            f"the largest weight of a row is {largest:g}; it must lie between {1.0 / _LARGEST:g} and {_LARGEST:g}: "
-            "divide all weights by it",
+            f"the largest weight of a row is {largest:g}; it must lie between {1.0 / _LARGEST:g} and {_LARGEST:g}. "
+            f"Divide all weights by it",
             code="weights",
         )
 
@@ -155,7 +155,7 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
     """Add trees to `progress` up to `plan.n_estimators`, until validation stops the training, or until it diverges.
 
     Each tree has its own random streams, so that 60 trees continued to 100 equal a run of 100 in every bit. Return
-    VALIDATION, ALL_ROUNDS, CALLBACK or DIVERGED. Training that diverges from the first tree on raises an
+    VALIDATION, ALL_ROUNDS, CALLBACK or DIVERGED. If training diverges from the first tree on, raise an
     `InvalidInputError`.
     """
     have, p = len(progress.trees), len(rows.borders)
@@ -207,7 +207,7 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
 
 
 def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int | None) -> None:
-    """Keep the trees up to the best round (None: all), or up to the least objective if training diverged."""
+    """Keep the trees up to the best round (None: all), or up to the lowest objective if training diverged."""
     progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
     if status is Status.DIVERGED:
         least = int(np.nanargmin(progress.change)) + 1

@@ -1,7 +1,7 @@
-"""Growth over sparse rows: histograms of bundles, and of features that are kept as their stored values.
+"""Growth over sparse rows, with histograms of bundles and of features that are stored as their values.
 
-The sum of the rows at a feature's default code is the leaf's sum minus those of its other codes. Sums are integers, so
-that this is exact, and the trees equal those of dense rows.
+The sum of the rows at a feature's default code is the leaf's sum minus the sums at all other codes. Sums are integers,
+so that this difference is exact, and the trees equal the trees of dense rows.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _HISTOGRAMS = 512  # histograms of features in a thread at once: a megabyte
 
 
 class BundledGrower(Grower):
-    """Grows trees over blocks of eight bundles, and then blocks of features that have no bytes.
+    """A grower of trees over blocks of eight bundles, and then blocks of features without bytes.
 
-    Histograms of bundles are kept from level to level, 2 KB a leaf. Histograms of features without bytes are computed
-    again on every level, from all stored values.
+    Histograms of bundles are kept from level to level, 2 KB for each leaf. Histograms of features without bytes are
+    computed again on every level, from all stored values.
     """
 
     def __init__(self, matrix: BundledMatrix, rules: GrowthRules, workers: Workers) -> None:
@@ -54,7 +54,7 @@ class BundledGrower(Grower):
         return before
 
     def _take_apart(self, hist: np.ndarray, features: np.ndarray, level: Level, out: np.ndarray) -> None:
-        """Write the histograms (leaves, 256 each) of some features, all with bytes or all without."""
+        """Write the histograms (leaves, 256 each) of some features, which all have bytes or all have no bytes."""
         own, stored = self._bundles, self._bundles.stored
         codes = own.default[features], own.n_bins[features], own.has_missing[features]
         bundle = own.bundle[features]

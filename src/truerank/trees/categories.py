@@ -4,11 +4,11 @@ A category c becomes the weighted mean of its rows' grades, centred within queri
 
     s(c) = Σ_{rows of c} w (y - ȳ_query) / (Σ_{rows of c} w + PRIOR).
 
-A training row must not see its own grade: its statistic uses only the queries before its own in a random order. New
-rows get the statistic of all queries. A category that is not in the training data becomes 0, and NaN stays NaN.
+A training row must not use its own grade: its statistic uses only the queries before its own query in a random order.
+New rows have the statistic of all queries. A category that is not in the training data becomes 0, and NaN remains NaN.
 
 References: L. Prokhorenkova et al., CatBoost: unbiased boosting with categorical features, NeurIPS 2018, section 3.2
-(whose order is of rows).
+(where the order is over rows).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRIOR = 10.0  # weight of the mean 0 in every category
 
 @dataclass(frozen=True)
 class CategoryTables:
-    """Statistics of the categories of some features, one feature after the other."""
+    """Statistics of the categories of some features, concatenated."""
 
     features: np.ndarray  # int64 (u,): columns, ascending
     sizes: np.ndarray  # int64 (u,): categories of each

@@ -1,7 +1,7 @@
 """The trees of a model as flat arrays, and scores from constant leaves.
 
-The used columns of a block of rows are copied side by side, so that an instruction answers a question for many rows.
-Values are not binned: 100 trees of depth 6 need 600 comparisons per row, for any number of features.
+The used columns of a block of rows are copied side by side, so that one instruction answers a question for many rows.
+Values are not binned: 100 trees of depth 6 take 600 comparisons for each row, for any number of features.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def pad_tree(
 
 
 class ConstantPredictor:
-    """Scores from constant leaves, added in the order of the trees: a row has the same bits alone and among others."""
+    """Scores from constant leaves, added in the order of the trees; a row has the same bits alone or among others."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.used = np.unique(ensemble.features).astype(np.int64)
@@ -83,7 +83,7 @@ class ConstantPredictor:
         self.values = ensemble.values
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
-        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
+        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,), and return the scores."""
         borders = self.borders[trees] if X.dtype == np.float64 else floor_float32(self.borders[trees])
 
         def work(start: int, stop: int) -> None:

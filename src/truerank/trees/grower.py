@@ -1,4 +1,4 @@
-"""Level search: each level of a tree asks one question, the same in all of its leaves.
+"""Level search: each level of a tree asks one question, which all leaves of the level share.
 
 With gradients g and hessians h of the sampled rows, a level asks the (feature, border) that maximises
 
@@ -9,7 +9,7 @@ reads only the rows of the smaller child of each leaf; the other child is the di
 are tried on both sides.
 
 The penalty is `small_leaf_penalty * s² / (1 + n_l)`, summed over the leaves: n_l is the leaf's hessian divided by the
-mean hessian of a row, and s² = Σg²/Σh the loss of a row. The thesis does not specify the form of the penalty.
+mean hessian of a row, and s² = Σg²/Σh is the loss of a row. The thesis does not specify the form of the penalty.
 
 The number of a leaf has bit t set if the answer at level t was no (`x > c`).
 """
@@ -61,7 +61,7 @@ class TreeStructure:
 
 @dataclass(frozen=True)
 class GrowthRules:
-    """Objective and constraints of the level search."""
+    """The objective and constraints of the level search."""
 
     depth: int
     alpha: float = 0.0  # added to each leaf's hessian
@@ -86,7 +86,7 @@ class Question:
 
 
 class Columns(NamedTuple):
-    """Facts about each feature: arrays (p,), and `smoothing` (p, 4, 256), or (0, 4, 256) for plain borders."""
+    """Properties of each feature: arrays (p,), and `smoothing` (p, 4, 256), or (0, 4, 256) for plain borders."""
 
     n_bins: np.ndarray  # int32: bins in use, without the one of missing values
     missing: np.ndarray  # bool: the feature has missing values
@@ -95,7 +95,7 @@ class Columns(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Constants of the objective, in packed units."""
+    """The constants of the objective, in packed units."""
 
     alpha: float  # added to the hessian of each leaf
     penalty: float  # cost of an empty leaf
@@ -104,7 +104,7 @@ class Weights(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The best question of each feature: arrays over p that kernels write."""
+    """The best question of each feature, in arrays over p that kernels write."""
 
     gains: np.ndarray  # float64 (p,): the objective after the question; -inf where another feature's is larger
     questions: np.ndarray  # int32 (p, 2): code of the border; 1 if missing values go right
@@ -113,7 +113,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Level:
-    """A level before its question is chosen."""
+    """A level before its question is selected."""
 
     number: int  # the level has `2^number` leaves
     small_is_right: np.ndarray  # bool (leaves of the previous level,): whether the rows of the right child are read
@@ -123,7 +123,7 @@ class Level:
 
 
 class LevelSearch:
-    """Base of the level search. A subclass writes `_best` and `_ask`, for rows in memory or in partitions."""
+    """Base class of the level search. A subclass implements `_best` and `_ask`, for rows in memory or in partitions."""
 
     def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
         self.n_bins, self.has_missing, self.rules = n_bins, has_missing, rules
@@ -190,7 +190,7 @@ class LevelSearch:
 
 
 class HistogramSearch(LevelSearch):
-    """Level search over histograms, which a subclass fills by `_begin` and `_fill`; 2 KB for each feature and leaf."""
+    """A level search over histograms, filled by a subclass (`_begin`, `_fill`); 2 KB for each feature and leaf."""
 
     def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules, workers: Workers) -> None:
         super().__init__(n_bins, has_missing, rules)
@@ -213,8 +213,8 @@ class HistogramSearch(LevelSearch):
         self._found = Found(np.empty(p), np.empty((p, 2), dtype=np.int32), children)
 
     def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the slot of each feature, int64 (p,), eight in a block, and how many codes of each slot are in use
-        apart from that of missing values, int64 (8 blocks,); blocks without the latter keep no histograms.
+        """Return the slot of each feature, int64 (p,), eight in a block, and the number of used codes of each slot
+        without the code of missing values, int64 (8 blocks,). Blocks without used codes have no histograms.
         """
         slots = column_slots(self.n_bins)
         used = np.zeros(-(-len(slots) // BLOCK) * BLOCK, dtype=np.int64)
@@ -222,11 +222,11 @@ class HistogramSearch(LevelSearch):
         return slots, used
 
     def _begin(self, level: Level) -> int:
-        """Prepare the rows of a level; return how many `_fill` reads."""
+        """Prepare the rows of a level; return the number of rows that `_fill` reads."""
         raise NotImplementedError
 
     def _fill(self, level: Level, blocks: np.ndarray) -> None:
-        """Write histograms of blocks, for the root or the smaller child of each leaf, behind those of the parents."""
+        """Write histograms of blocks, for the root or the smaller child of each leaf, after those of the parents."""
         raise NotImplementedError
 
     def _best(self, level: Level) -> Question | None:
@@ -251,9 +251,9 @@ class HistogramSearch(LevelSearch):
         return Question(feature, code, side, before, float(gains[feature]), *children)
 
     def _tasks(self, n_rows: int, n_leaves: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the blocks of each task, and the features in them that the level may ask about.
+        """Return the blocks of each task, and their features that the level may ask about.
 
-        A row in a block takes about 5 ns, and so does a code in a leaf.
+        A row in a block takes about 5 ns, as does a code in a leaf.
         """
         ends = np.cumsum(5 * (n_rows + n_leaves * self._codes)) // _TASK
         cuts = [0, *(np.flatnonzero(ends[1:] > ends[:-1]) + 1).tolist(), len(ends)]
@@ -278,7 +278,7 @@ class HistogramSearch(LevelSearch):
 
 
 class Grower(HistogramSearch):
-    """Grows trees over one coded matrix."""
+    """A grower of trees over one coded matrix."""
 
     def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
         super().__init__(matrix.n_bins, matrix.has_missing, rules, workers)
@@ -287,8 +287,7 @@ class Grower(HistogramSearch):
     def grow(self, packed: PackedGradients, allowed: np.ndarray, counted: float | None = None) -> TreeStructure:
         """Grow a tree of at most `rules.depth` levels from the features `allowed` (p,).
 
-        Growth ends early if no allowed question improves the objective. The sample counts as `counted` rows (None:
-        once).
+        Growth ends early if no allowed question improves the objective. The sample counts as `counted` rows.
         """
         self._sampled = SampledRows(self.matrix, packed, self.workers)
         total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)

@@ -2,7 +2,7 @@
 
 For each tree, the gradient and hessian of a row are rounded to integers and packed into a 64-bit word: the gradient in
 the high bits, the hessian, which is never negative, in the low bits. Adding words adds both, and the sums do not depend
-on the order of the rows. A leaf's histogram is its parent's minus its sibling's.
+on the order of the rows. A leaf's histogram is its parent's histogram minus its sibling's histogram.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class PackingScales:
-    """Scales by which the gradients and hessians of a tree become integers."""
+    """Scales with which the gradients and hessians of a tree become integers."""
 
     shift: int  # bits of the hessian's sum
     gradient_scale: float
@@ -39,7 +39,7 @@ class PackingScales:
 
     @classmethod
     def of(cls, sizes: GradientSizes) -> PackingScales:
-        """Return scales with which no sum of words overflows: their magnitudes add up to less than 2^63.
+        """Return scales with which no sum of words overflows: the magnitudes add up to less than 2^63.
 
         Raise `InvalidInputError` if squares of the sums would overflow; sums below 1e-130 count as 0.
         """
@@ -68,7 +68,7 @@ class PackingScales:
 
 @dataclass(frozen=True)
 class GradientSizes:
-    """Exact sums of magnitudes, from which the scales are computed; they add up over rows."""
+    """Exact sums of magnitudes, from which the scales are computed; the sums can be added over rows."""
 
     n_rows: int
     gradients: np.ndarray = field(repr=False)  # int64 (2, 2048): `exact_parts` of the magnitudes
@@ -103,7 +103,7 @@ class PackedGradients:
 
 
 def blocks_of_rows(n: int) -> list[tuple[int, int]]:
-    """Return ranges of at most `ROWS` rows: equal ones, and of more rows a multiple of four."""
+    """Return ranges of at most `ROWS` rows: equal ranges, or ranges of a multiple of four rows if there are more."""
     return row_blocks(n, ROWS if n <= ROWS else -(-n // (4 * -(-n // (4 * ROWS)))))
 
 
@@ -117,8 +117,8 @@ def pack_gradients(
 ) -> PackedGradients:
     """Round and pack gradients and hessians (n,), weights included, of the rows that were drawn.
 
-    Integer hessians (squared error without weights) are exact, others are rounded to 2^-30 of their sum. Gradients are
-    rounded to about 2^-44 of the sum of their magnitudes with integer hessians, and 2^-31 with others.
+    Integer hessians (squared error without weights) are exact; all other hessians are rounded to 2^-30 of their sum.
+    Gradients are rounded to about 2^-44 of the sum of their magnitudes with integer hessians, and to 2^-31 otherwise.
     """
     rows, g, h = drawn_rows(gradients, hessians, multiplicity)
     return pack_rows(rows, g, h, PackingScales.of(GradientSizes.of(g, h, workers)), workers)
@@ -138,7 +138,7 @@ def drawn_rows(
 def pack_rows(
     rows: np.ndarray, g: np.ndarray, h: np.ndarray, scales: PackingScales, workers: Workers, first_row: int = 0
 ) -> PackedGradients:
-    """Pack `rows` (s,); row 0 here is number `first_row` of the training set."""
+    """Pack `rows` (s,); row 0 of this part has the number `first_row` in the training set."""
     words = np.empty(len(rows), dtype=np.int64)
 
     def pack(start: int, stop: int) -> None:
@@ -153,12 +153,12 @@ def pack_rows(
 
 
 def for_kernel(values: np.ndarray) -> np.ndarray:
-    """Return float64 values (n,) for a kernel, or (1,) if they are one broadcast number."""
+    """Return float64 values (n,) for a kernel, or (1,) for one broadcast number."""
     return kernel_array(values[:1] if values.strides == (0,) else values)
 
 
 class SampledRows:
-    """The sampled rows of a tree during its growth: their leaves, and the histograms of one child of each leaf."""
+    """The sampled rows of a tree during growth: their leaves, and the histograms of one child of each leaf."""
 
     def __init__(self, matrix: CodedMatrix, packed: PackedGradients, workers: Workers) -> None:
         self.matrix, self.rows, self.words, self._workers = matrix, packed.rows, packed.words, workers
@@ -172,7 +172,7 @@ class SampledRows:
         self._level = self.rows, self.words, self.counts
 
     def ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
-        """Answer a question; return the number of rows in each leaf of the next level, int64 (2^(level + 1),)."""
+        """Answer a question, and return the number of rows in each leaf of the next level, int64 (2^(level + 1),)."""
         self._level = self.rows[:0], self.words[:0], self.counts[:0]  # memory
         codes, shift = self.matrix.codes_at(feature)
 
@@ -220,13 +220,13 @@ class SampledRows:
 
     @property
     def n_gathered(self) -> int:
-        """Number of rows that `fill` reads."""
+        """The number of rows that `fill` reads."""
         return len(self._level[0])
 
     def fill(
         self, blocks: np.ndarray, hist: np.ndarray, places: np.ndarray, first: int = 0, used: np.ndarray = _NONE
     ) -> None:
-        """Add the gathered rows' words to histograms of some blocks of features, see `accumulate`."""
+        """Add the words of the gathered rows to histograms of some blocks of features; see `accumulate`."""
         accumulate(self._codes, blocks, *self._level, hist, places, first, used)
 
 

@@ -1,4 +1,4 @@
-"""A linear ranker as the start of boosting, because trees need many rounds to form a straight line out of steps.
+"""A linear ranker as the start of boosting, because trees require many rounds to approximate a straight line by steps.
 
 With features z standardised over the rows, the weights w minimise
 
@@ -31,7 +31,7 @@ class LinearStart:
     scaling: Scaling
 
     def scores(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Return scores (n,) of the rows of X, float32 or float64, the same bits alone and among other rows."""
+        """Return scores (n,) of the rows of X, float32 or float64; a row has the same bits alone or among others."""
         scores = np.zeros(len(X))
         low, high, mean = self.scaling.low, self.scaling.high, self.scaling.mean
         slope = self.weights / self.scaling.scale
@@ -59,7 +59,7 @@ class Start:
 def linear_start_sums(
     X: np.ndarray, y: np.ndarray, offsets: np.ndarray, row_weight: np.ndarray | None, scaling: Scaling
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return `Σ v z z'` (p, p), `Σ v z y'` (p,) and `Σ v`, which add up over queries."""
+    """Return `Σ v z z'` (p, p), `Σ v z y'` (p,) and `Σ v`, which can be summed over queries."""
     p = X.shape[1]
     matrix, right, total = np.zeros((p, p)), np.zeros(p), 0.0
     every = np.arange(p)
@@ -91,7 +91,7 @@ def solve_linear_start(
     penalty: float,
     monotone: np.ndarray | None,
 ) -> LinearStart:
-    """Return the weights, of signs that `monotone` (p,) permits, from the `linear_start_sums` of all queries."""
+    """Return the weights, with signs that `monotone` (p,) permits, from the `linear_start_sums` of all queries."""
     matrix = matrix + np.diag(np.full(len(right), penalty * total))
     with one_blas_thread():
         if monotone is None or not monotone.any():

@@ -1,4 +1,4 @@
-"""Coded rows, and the sample of one tree."""
+"""Coded rows, and the sample of a tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from truerank.trees.grower import TreeStructure, leaf_numbers
 
 @dataclass
 class TrainingRows:
-    """Rows as values and as codes."""
+    """Training rows as values and as codes."""
 
     X: Any = field(repr=False)  # float array (n, p) or CSC matrix
     matrix: CodedMatrix
@@ -36,7 +36,7 @@ class TrainingRows:
 
 @dataclass(frozen=True)
 class Sample:
-    """One tree's weighted gradients and hessians (n,), and the draws of each row; `unit` is a row's mean hessian."""
+    """The weighted gradients and hessians (n,) of a tree, and the draws of each row; `unit` is a row's mean hessian."""
 
     gradients: np.ndarray = field(repr=False)
     hessians: np.ndarray = field(repr=False)

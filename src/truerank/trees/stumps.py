@@ -1,8 +1,8 @@
-"""Threshold stumps on one feature: the search for one, applying it, scoring with a sum of them.
+"""Threshold stumps on one feature: search for a stump, application of a stump, and scores from a sum of stumps.
 
 A stump is `h(x) = 1[x_k > θ]`, and `missing` (0 or 1) if x_k is NaN. Its edge over documents with potentials π, which
 add up to 0, is `r = Σ_x π(x) h(x)`. `GridStumps` and `SortedStumps` find the stump with the largest |r|. Candidates
-within `TOLERANCE` of it are ties: the lowest feature wins, then the lowest threshold, then `missing = 0`."""
+within `TOLERANCE` of the largest |r| are ties: the lowest feature, threshold and `missing` win, in this order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Stump:
 
 
 class SortedStumps:
-    """Search for stumps over the `rows` int64 (n,) of X (N, p), which may hold NaN; potentials have the same order.
+    """A search for stumps over the `rows` int64 (n,) of X (N, p), which may hold NaN; potentials have the same order.
 
     The thresholds of a column are its values except the largest, and -inf if values are missing. Each column's rows
     are sorted once; the edges of its stumps are then the running sums of potentials from its largest value down.
@@ -61,7 +61,7 @@ class SortedStumps:
         run_blocks(sort, [(k,) for k in range(X.shape[1])], n_jobs)
 
     def best(self, potentials: np.ndarray) -> Stump | None:
-        """Return the stump with the largest |r|; None if none is above `TOLERANCE`."""
+        """Return the stump with the largest |r|, or None if no |r| is above `TOLERANCE`."""
         units = np.rint(potentials / _UNIT).astype(np.int64)
         blocks = row_blocks(len(self.order), _COLUMNS)
         parts = run_blocks(lambda a, b: _largest_edges(self.order, self.present, units, a, b), blocks, self.n_jobs)
@@ -115,7 +115,7 @@ class StepFunctions:
         self.absent = np.array(absent, dtype=np.float64)
 
     def predict(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Scores (n,) of the rows of X."""
+        """Return scores (n,) of the rows of X."""
         scores = np.zeros(X.shape[0])
 
         def work(first: int, last: int) -> None:
@@ -125,7 +125,7 @@ class StepFunctions:
         return scores
 
     def contributions(self, X: np.ndarray) -> np.ndarray:
-        """Return what each feature adds to the scores of the rows of X, float64 (n, p); rows sum to `predict`."""
+        """Return each feature's contribution to the scores of the rows of X, float64 (n, p); rows sum to `predict`."""
         result = np.zeros(X.shape)
         for c, k in enumerate(self.columns.tolist()):
             first, stop = self.starts[c], self.starts[c + 1]
@@ -142,10 +142,10 @@ _LARGE, _SHRINK = 1e290, 2.0**-60  # thresholds of larger values are computed on
 
 
 def grid_thresholds(lowest: np.ndarray, highest: np.ndarray, with_missing: np.ndarray, n: int) -> list[np.ndarray]:
-    """Return `n` evenly spaced thresholds for each column, from the smallest value up, without the largest one.
+    """Return `n` evenly spaced thresholds for each column, from the smallest value up, without the largest value.
 
     A column with missing values also has the threshold -inf, which separates present from missing. A constant column
-    has no other threshold. A column without values (`lowest` > `highest`) has none.
+    has no other threshold. A column without values (`lowest` > `highest`) has no threshold.
     """
     result = []
     for low, high, missing in zip(lowest.tolist(), highest.tolist(), with_missing.tolist()):
@@ -159,11 +159,11 @@ def grid_thresholds(lowest: np.ndarray, highest: np.ndarray, with_missing: np.nd
 
 
 class GridStumps:
-    """Search for stumps over the `rows` int64 (n,) of X (N, p), which may hold NaN; potentials have the same order.
+    """A search for stumps over the `rows` int64 (n,) of X (N, p), which may hold NaN; potentials have the same order.
 
-    Each column has `n_thresholds` evenly spaced thresholds. `ranges`, as `column_ranges` returns them, are those of all
-    rows if `rows` are a part of these. Rows are coded once. Two columns with few thresholds share one code for the pair
-    of their intervals. The codes leave out the fullest bin of a pair, because all bins of a pair add up to 0: on LETOR
+    Each column has `n_thresholds` evenly spaced thresholds. `ranges`, from `column_ranges`, are the ranges of all rows
+    if `rows` are a part of them. Rows are coded once. Two columns with few thresholds share one code for the pair of
+    their intervals. The codes leave out the fullest bin of a pair, because all bins of a pair add up to 0: on LETOR
     data, a quarter of the additions remain.
     """
 
@@ -207,7 +207,7 @@ class GridStumps:
         self._pair()
 
     def _pair(self) -> None:
-        """Set the codes by row, one for each pair of columns, without those of the pairs' fullest bins."""
+        """Set the codes by row, one for each pair of columns, without the codes of the pairs' fullest bins."""
         self.pairs = _pair_columns(self.codes[:, :_SAMPLE], self.n_bins)
         self.pair_start = offsets_of([self.n_bins[a] * (self.n_bins[b] if b >= 0 else 1) for a, b in self.pairs])
         kind = np.uint16 if self.pair_start[-1] <= 2**16 else np.uint32
@@ -234,7 +234,7 @@ class GridStumps:
         return sums
 
     def sums_by_bin(self, histogram: np.ndarray) -> np.ndarray:
-        """Return the sums by bin of each column; they add up over parts of the rows with grids of the same ranges."""
+        """Return the sums by bin of each column; sums add up over parts with grids of equal ranges."""
         sums = _sums_by_column(histogram, self.pairs, self.pair_start, self.fullest, self.n_bins, self.bin_start)
         return np.asarray(sums)
 

@@ -85,7 +85,7 @@ def column_scaling(values: np.ndarray, ends: np.ndarray | None = None) -> np.nda
 
 
 class PlacesOnDemand(dict[int, PlaceTable]):
-    """Place tables by feature, computed when first read, because trees ask about few of many features."""
+    """Place tables by feature, computed on the first access, because trees use only few of many features."""
 
     def __init__(self, make: Callable[[int], PlaceTable]) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class TrainingColumns:
 
     @property
     def n_bins(self) -> np.ndarray:
-        """Number of codes of each feature without that of missing values, int32 (p,)."""
+        """The number of codes of each feature without the code of missing values, int32 (p,)."""
         return np.array(list(map(len, self.borders)), dtype=np.int32) + np.int32(1)
 
     @classmethod
@@ -140,8 +140,9 @@ def scan_training_columns(
 ) -> TrainingColumns:
     """Compute `TrainingColumns` from every column of a dense or CSC matrix (n, p), whose rows count as their `copies`.
 
-    A column keeps the `known_places` of a continued model, and its borders move to their knots; another column gets as
-    many places as these have. Places of a CSC matrix are computed on demand, unless the level search needs all.
+    A column keeps the `known_places` of a continued model, and its borders move to the knots of these places; any other
+    column gets an equal number of places. Places of a CSC matrix are computed on demand, unless the level search
+    requires all places.
     """
     sparse = hasattr(X, "tocsc")
     on_demand = sparse and leaves.needs_places and not leaves.search

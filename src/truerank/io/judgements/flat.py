@@ -1,4 +1,4 @@
-"""What a file holds as one table, whose columns options can name: those of a table, keys of JSON, or numbers."""
+"""The content of a file as one table, whose columns (columns of a table, keys of JSON, or numbers) options can name."""
 
 from __future__ import annotations
 

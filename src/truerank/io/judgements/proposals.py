@@ -199,7 +199,7 @@ def _found(columns: list[_Column], given: Mapping[str, str]) -> list[_Found]:
 
 
 def _with_judges(best: _Found, found: list[_Found]) -> _Found:
-    """Return an assignment with all columns of grades that agree with each other: those of judges."""
+    """Return an assignment in which all columns of grades that agree with each other are judges."""
     near = [own for own in found if own.grades and own[1:3] == best[1:3] and own.evidence > best.evidence - 1.5]
     groups = [[one.grades[0], *(own.grades[0] for own in near if own != one and _agree(one.grades[0], own.grades[0]))]
               for one in near]  # fmt: skip

@@ -68,14 +68,14 @@ def read_ratings(
         where columns have no names. `grade` may name a column for each judge, with commas between them. If there are
         no grades, `grades="all=1"` gives one to each row.
     fold_queries : bool, default=False
-        Whether to join queries whose texts differ only in case, blanks or the form of letters. By default, such queries
-        cause a warning.
+        Whether to join queries whose texts differ only in case, blanks or the form of letters. By default, they cause a
+        warning.
 
     Raises
     ------
     DataFileError
-        If the format is unknown, with the apparent format; if the file is damaged, with the line; if grades are words,
-        with a proposal for `grades`.
+        If the format is unknown, with the apparent format; if it is damaged, with the line; if grades are words, with a
+        proposal.
 
     Examples
     --------
@@ -113,10 +113,7 @@ def ratings_of(
     fold: bool = False,
     names: Mapping[str, str] | None = None,
 ) -> Ratings:
-    """Return the ratings of the content of a file; with `fold`, similar queries are joined.
-
-    `names` are columns by role.
-    """
+    """Return the ratings of a file's content; with `fold`, similar queries are joined. `names` are columns by role."""
     if format is not None and format not in FORMATS:
         raise InvalidInputError(unknown(FORMATS, format, "format"))
     whole, ungraded = content, ALL in (grades or ())

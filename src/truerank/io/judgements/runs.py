@@ -17,8 +17,8 @@ from truerank.io.streams import Source
 def read_lists(stream: Source) -> dict[str, dict[str, float]]:
     """Return `{query: {document: score}}` from a file that is not a TREC run.
 
-    Raises DataFileError for a file that is not a run (with its apparent format), a score that is not a number, and a
-    document that is listed twice.
+    Raises DataFileError for a file that is not a run (with its apparent format), scores that are not numbers, and
+    repeated documents.
     """
     content = read_content(stream)
     lists: dict[str, dict[str, float]] = {}

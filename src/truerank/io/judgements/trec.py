@@ -23,7 +23,7 @@ _HEAD = 1 << 14
 
 
 def _is_trec(content: Content) -> bool:
-    """Whether the first line has four words, of which the grade or, with grades in words, the iteration is a number."""
+    """Return whether the first line has four words, of which the grade (if in words, the iteration) is a number."""
     words = next(content.lines(), (0, []))[1] if content.kind == "text" else []
     if len(words) != 4 or not any(NUMBER.fullmatch(word.encode()) for word in (words[3], words[1].removeprefix("Q"))):
         return False

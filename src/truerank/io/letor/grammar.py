@@ -148,8 +148,7 @@ def _at(text: bytes, position: int, what: str, name: str, first_line: int) -> Da
 class LineParser:
     """Parser of LETOR lines of the file `name`; `line` is the number of the next line.
 
-    `missing_nan` makes NULL and nan missing values (else an error); `keep_comments` keeps the comment after the
-    document id.
+    `missing_nan` makes NULL and nan missing values (else an error), and `keep_comments` keeps comments.
     """
 
     name: str

@@ -51,11 +51,10 @@ def read_letor(
     Parameters
     ----------
     source : path, "-", open file, or sequence of these
-        Plain, gzip, xz or zstd (recognised by the first bytes); "-" is standard input. Several sources are read as one
-        file.
+        Plain, gzip, xz or zstd (recognised by the first bytes); "-" is standard input. Several sources form one file.
     missing : {"error", "nan", "zero"}, default="error"
         Treatment of the values `NULL` and `nan`. "zero" reads them as 0, as engines without missing values do. Absent
-        features are 0 in all cases.
+        features are 0.
     dtype : float32 or float64, default=float64
         Dtype of X. Values are parsed to the nearest float64 number, which is then rounded for float32.
     sparse : bool, default=False
@@ -88,8 +87,8 @@ def read_letor(
 
     Notes
     -----
-    A comment that starts with `docid = `, or that is a single word, is the document id. These comment lines have a
-    meaning; others are skipped (see `RankingData.with_judgements`):
+    A comment that starts with `docid = `, or that is a single word, is the document id. The following comment lines
+    have a meaning; all other comment lines are skipped (see `RankingData.with_judgements`):
 
     * `# features: name name ...` before the first row: the `feature_names`.
     * `# not retrieved: qid:7 0*12 2*1`: query 7 has 13 judged documents without a row, twelve of grade 0 and one of
@@ -148,8 +147,8 @@ def iter_letor(
     ----------
     block_rows : int, default=65536
     n_features : int, optional
-        Number of columns of every block. The default is the highest index in the first block; a higher index in a later
-        block is then an error.
+        Number of columns of every block. The default is the highest index in the first block; later blocks must not
+        exceed it.
     source, missing, dtype, sparse, comments, max_line
         As in `read_letor`.
 

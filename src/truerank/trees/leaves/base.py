@@ -16,10 +16,10 @@ from truerank.trees.training_columns import TrainingColumns
 
 
 class LeafFitter(Protocol):
-    """Fits the leaves of each tree, and adds their values to scores.
+    """An object that fits the leaves of each tree, and adds their values to scores.
 
-    A fitter with `needs_sample` also has `sums(tree, rows, sample)`, arrays that add up over parts of the rows, and
-    `values(tree, *sums, unit)`, the leaf values from the total sums.
+    A fitter with `needs_sample` also has `sums(tree, rows, sample)`, arrays that can be summed over parts of the rows,
+    and `values(tree, *sums, unit)`, the leaf values from the total sums.
     """
 
     needs_sample: bool  # False: the sums in the tree are enough
@@ -32,19 +32,19 @@ class LeafFitter(Protocol):
 
 
 class LeafPredictor(Protocol):
-    """Scores rows with the trees of a fitted model."""
+    """An object that scores rows with the trees of a fitted model."""
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = ...) -> np.ndarray:
-        """Add the values of `trees` for the rows of X to `scores` (n,), and return these."""
+        """Add the values of `trees` for the rows of X to `scores` (n,), and return the scores."""
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """A kind of leaves; its fields are its parameters, and a model file keeps them.
+    """A kind of leaves, whose fields are its parameters and are stored in a model file.
 
-    A subclass writes `fitter`. The other defaults suit kinds with one value per leaf: they save, export, explain and
-    train such leaves on a cluster. Other kinds write `predictor` and `n_values`, and may set `needs_places` or
-    `needs_scaling`, whose arrays a model then keeps.
+    A subclass implements `fitter`. All other defaults suit kinds with one value for each leaf: such leaves can be
+    saved, exported, explained and trained on a cluster. Other kinds also implement `predictor` and `n_values`, and may
+    set `needs_places` or `needs_scaling`, whose arrays a model then stores.
     """
 
     name: ClassVar[str]  # in `ObliviousBoosting(leaves=…)` and in model files
@@ -57,7 +57,7 @@ class Leaves:
         """Raise `InvalidInputError` if a parameter is out of range."""
 
     def swap_probability(self, n: float, places: float | None = None) -> float:
-        """Return the probability that neighbours among n rows swap their places; 0 without places."""
+        """Return the probability that neighbours among n rows swap places, or 0 without places."""
         return 0.0
 
     def search_rules(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float) -> GrowthRules:
@@ -65,17 +65,17 @@ class Leaves:
         return rules
 
     def fitter(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> LeafFitter:
-        """Return what fits the leaves of each tree."""
+        """Return the fitter of the leaves of each tree."""
         raise NotImplementedError
 
     def predictor(self, ensemble: Ensemble, model: Scorer) -> LeafPredictor:
-        """Return what scores rows with the trees of a fitted model."""
+        """Return the predictor of rows with the trees of a fitted model."""
         return ConstantPredictor(ensemble)
 
     def n_values(self, depth: int) -> int | None:
-        """Return the number of coefficients in a leaf of a tree of this depth; None if a leaf holds one value."""
+        """Return the number of coefficients in a leaf of a tree of this depth, or None if a leaf has one value."""
         return None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the dict that `parse_leaves` reads."""
+        """Return the dict that `parse_leaves` accepts."""
         return {"kind": self.name, **asdict(self)}

@@ -1,4 +1,4 @@
-"""Constant leaves: one value each."""
+"""Constant leaves, with one value each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def empty_leaves(hessians: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ConstantLeaves(Leaves):
-    """One value in each leaf: `ObliviousBoosting(leaves=ConstantLeaves())`; it has no parameters."""
+    """One value in each leaf: `ObliviousBoosting(leaves=ConstantLeaves())`, without parameters."""
 
     name: ClassVar[str] = "constant"
 
@@ -40,7 +40,7 @@ class ConstantLeaves(Leaves):
 
 
 class ConstantFitter:
-    """Fits and evaluates constant leaves; `monotone` has the features' constraints, int8 (p,)."""
+    """A fitter and evaluator of constant leaves; `monotone` has the constraints of the features, int8 (p,)."""
 
     needs_sample = False
 

@@ -1,4 +1,4 @@
-"""Fuzzy leaves: every row is in every leaf with a probability."""
+"""Fuzzy leaves: every row belongs to every leaf with a probability."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LEVELS = 768  # levels of a group of trees: the shares of their questions fit t
 
 
 class StateFactors(NamedTuple):
-    """Factors of all values, one feature after the other."""
+    """Factors of all values, concatenated by feature."""
 
     first: np.ndarray  # int64 (u + 1,): offsets of the knots of each feature
     pairs: np.ndarray  # float64 (2 Σ(2K + 1),): factors of P(left) and P(right) by state, in the order of `knots_first`
@@ -71,7 +71,7 @@ def leaves_in_order(values: np.ndarray) -> np.ndarray:
 
 
 class Group(NamedTuple):
-    """Some trees, and their different questions, feature by feature."""
+    """A group of trees, and their different questions by feature."""
 
     columns: np.ndarray  # int64: the features
     asked: np.ndarray  # int64 (features + 1,): offsets of the questions about each
@@ -81,13 +81,13 @@ class Group(NamedTuple):
 
 
 class FuzzyPredictor:
-    """Scores from fuzzy leaves: every tree's leaf values, averaged over the probability of each leaf.
+    """Scores from fuzzy leaves: the leaf values of every tree, averaged over the probabilities of the leaves.
 
-    The states of a task's values are found feature by feature, so that a feature's steps stay in the cache. Then each
-    tile of 64 rows answers every different question of the trees once, and the trees average their leaf values.
+    The states of a task's values are computed feature by feature, so that a feature's steps stay in the cache. Then
+    each tile of 64 rows answers every different question of the trees once, and each tree averages its leaf values.
     P(right) is a factor of the value times a factor of the border (`places`), and the factors of a feature's knots are
-    stored together (`knots_first`), because most values are in a knot. An average takes 63 interpolations a row for a
-    tree of six levels: from the last level up, `a + P(right) (b - a)` halves the number of values.
+    stored together (`knots_first`), because most values are in a knot. An average takes 63 interpolations for each row
+    and a tree of six levels: from the last level up, `a + P(right) (b - a)` halves the number of values.
 
     For each level (T, depth), `columns` is its used feature, `border_states` the last state left of its border, and
     `border_factors` (T, depth, 3) the border's factors in P(left) and P(right) and the training values at or below it.
@@ -125,7 +125,7 @@ class FuzzyPredictor:
         self._index = {np.dtype(kind): index.of_type(kind) for kind in (np.float32, np.float64)}
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
-        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
+        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,), and return the scores."""
         used = np.unique(self.columns[trees])
         columns = np.searchsorted(used, np.arange(len(self.features)))
         index = self._index[X.dtype]
@@ -170,27 +170,27 @@ class FuzzyLeaves(Leaves):
         P(x ∈ l) = the product over the levels of a tree
         F(l) = Σ P(x ∈ l) r / Σ P(x ∈ l)     for the residuals r;  score(x) = Σ_l P(x ∈ l) F(l)
 
-    The score depends on ranks only, and a small change of a feature changes it little.
+    The score depends only on ranks, and a small change of a feature changes the score little.
 
     Parameters
     ----------
     fuzziness, p_swap : float, optional
-        Width of fuzzy borders, one or the other: as a share of the rows (default 0.1), so that `p_swap` is
+        Width of fuzzy borders, as one of both parameters: a share of the rows (default 0.1), so that `p_swap` is
         `max(0, 1 - 1 / (fuzziness * n))`; or the probability, in [0, 1), that neighbouring rows swap their places. Rows
         count by weight; they are copies if all weights are multiples of one number, else rows of the mean weight.
     ties : {"near", "average"}, default "average"
-        Place of rows with equal values: the one nearest to the border (the thesis), or the average over all of theirs,
+        Place of rows with equal values: the place nearest to the border (the thesis), or the average over their places,
         which distinguishes features that have mostly one value.
     search : bool, default False
-        Use fuzzy borders in the level search, too.
+        Whether to use fuzzy borders also in the level search.
     places : int in 2 … 32000, default 4096
-        Probabilities are exact for features with at most this many different values, and use about this many quantiles
-        of others.
+        Maximum number of different values of a feature for exact probabilities; for other features, about this many
+        quantiles are used.
 
     References
     ----------
-    Belous 2015 (thesis), section 3.1. `truerank.trees.leaves.places` lists what is normalised, and by how much that
-    differs from the thesis.
+    Belous 2015 (thesis), section 3.1. `truerank.trees.leaves.places` lists the normalisations, and their differences
+    from the thesis.
 
     Examples
     --------
@@ -221,7 +221,7 @@ class FuzzyLeaves(Leaves):
         if self.p_swap is not None:
             if self.fuzziness is not None:
                 raise InvalidInputError(
-                    "give fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)", argument="fuzziness"
+                    "pass fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)", argument="fuzziness"
                 )
             p = check_number(self.p_swap, "p_swap", "[0, 1)")
             return p if places == n else max(0.0, 1.0 - (1.0 - p) * n / places)
@@ -231,7 +231,7 @@ class FuzzyLeaves(Leaves):
         return min(max(0.0, 1.0 - 1.0 / (width * places)), float(np.nextafter(1.0, 0.0)))
 
     def search_rules(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float) -> GrowthRules:
-        """Return the rules of the level search, with fuzzy borders if `search` asks for them."""
+        """Return the rules of the level search, with fuzzy borders if `search` is True."""
         if not self.search:
             return rules
         return replace(rules, smoothing=smoothing_of(columns.borders, columns.places, p_swap))
@@ -244,7 +244,7 @@ class FuzzyLeaves(Leaves):
 
 
 class FuzzyFitter:
-    """Fits and evaluates fuzzy leaves: F(l) = -ΣP g / (ΣP h + alpha), score Σ_l P(x ∈ l) F(l); `p` is p_swap."""
+    """A fitter and evaluator of fuzzy leaves: F(l) = -ΣP g / (ΣP h + alpha), score Σ_l P(x ∈ l) F(l); `p` is p_swap."""
 
     needs_sample = True
 
@@ -266,7 +266,7 @@ class FuzzyFitter:
         return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
     def sums(self, tree: TreeStructure, rows: TrainingRows, sample: Sample) -> tuple[np.ndarray]:
-        """Return ΣP g and ΣP h of each leaf (2, 2^d), which add up over partitions."""
+        """Return ΣP g and ΣP h of each leaf (2, 2^d), which can be summed over partitions."""
         tables = self._tables(tree, rows)
         states = self._states(tree, rows)
 

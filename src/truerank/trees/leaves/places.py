@@ -7,8 +7,8 @@ probability p^|i-j| / Z(i), Z(i) = (1 + p - p^(i+1) - p^(n-i)) / (1 - p). With b
     x ≤ c is at i = #(X ≤ x) - 1:  P(right) = p^(b-1-i) p (1 - p^(n-b)) / ((1-p) Z(i))
 
 (the thesis's formulas, normalised). With ties="average", a tied block has the mean over its places instead. The thesis
-derives them from P(permutation) ∝ p^inversions, whose marginals are ∝ p^|i-j| at the two ends only: at n = 150 P(left)
-differs by up to 0.08 for the same p, by 0.06 for the p that fits best (`tests/reference/oblivious.py`). P(left) and
+derives the formulas from P(permutation) ∝ p^inversions, whose marginals are ∝ p^|i-j| only at both ends. At n = 150,
+P(left) differs by up to 0.08 for the same p, and by 0.06 for the best p (`tests/reference/oblivious.py`). P(left) and
 P(right) are a factor of the value times a factor of the border:
 
     P(left) = up · p^(start-b+1) · (1 - p^b),    P(right) = down · p^(b-stop) · (1 - p^(n-b))
@@ -19,7 +19,7 @@ p^(stop-i) / ((1-p) Z(i)).
 A `PlaceTable` has one *knot* for each different value of a feature, or for a range of values if there are more than
 `limit`; each border is the end of a knot. With K knots, ranges [lower, upper], a value in knot k has *state* 2k + 1, a
 value in the gap before it 2k, and a missing value 2K + 1. The state is therefore the number of steps below the value.
-Steps are the last number before each knot, and its upper end.
+The steps are the last number before each knot, and the knot's upper end.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ class PlaceTable:
         return int(self.starts[k]), 2 * k - 1
 
     def borders_at_knots(self, borders: np.ndarray) -> np.ndarray:
-        """Return borders moved down to the nearest ends of knots, for a table from other data."""
+        """Return borders moved down to the nearest ends of knots, for a table of different data."""
         k = np.searchsorted(self.upper[:-1], borders, side="right")
         return np.unique(self.upper[k[k > 0] - 1]).astype(borders.dtype)
 
 
 @dataclass(frozen=True)
 class FlatPlaces:
-    """Place tables of a model's used features, one after the other."""
+    """The place tables of a model's used features, concatenated."""
 
     features: np.ndarray  # int64 (u,)
     sizes: np.ndarray  # int64 (u,): knots of each
@@ -115,7 +115,7 @@ class FlatPlaces:
         return result
 
     def hold(self, tables: Sequence[PlaceTable] | Mapping[int, PlaceTable]) -> bool:
-        """Return whether these equal the tables by feature."""
+        """Return whether the tables equal the given tables by feature."""
         other = FlatPlaces.of(self.features, [tables[k] for k in self.features])
         names = ("sizes", "lower", "upper", "starts")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
@@ -181,7 +181,7 @@ def make_places(
 
 @dataclass(frozen=True)
 class Shares:
-    """The factors of P(left) and P(right) that belong to a feature's states, for one p."""
+    """The factors of P(left) and P(right) of a feature's states, for one p."""
 
     up: np.ndarray = field(repr=False)  # float64 (2K + 1,): by state; includes p^start where `steep` is False
     down: np.ndarray = field(repr=False)  # float64 (2K + 1,): includes p^-stop there
@@ -200,7 +200,7 @@ class Shares:
         return float(left * np.exp(self.log_p * (1 - b))), float(right * np.exp(self.log_p * b))
 
     def right_of(self, b: int, border_state: int, missing_right: bool) -> np.ndarray:
-        """Return P(right) by state, that of a missing value last, float64 (2K + 2,)."""
+        """Return P(right) by state, with missing values last, float64 (2K + 2,)."""
         left, right = self.border_factors(b)
         if self.steep:
             table = _steep_table(self.up, self.down, self.start, self.stop, self.log_p, b, border_state, left, right)
@@ -211,7 +211,7 @@ class Shares:
 
 
 class Norms:
-    """(1 - p) Z(i) of all places; the last table is kept for features with as many places, unless it is large."""
+    """(1 - p) Z(i) of all places; the last table is cached for features with as many places, unless large."""
 
     def __init__(self, p: float) -> None:
         self.log_p = float(np.log(max(p, 1e-300)))

@@ -1,4 +1,4 @@
-"""Polynomial leaves: in each region a polynomial of the tree's own features, held close to its neighbours'.
+"""Polynomial leaves: each region has a polynomial of the tree's features, which is kept close to its neighbours.
 
 With gradients g and hessians h (squared error: h = 1, -g the residual), x the monomials of degree ≤ q in the tree's
 distinct features, A_l = Σ_(rows of l) h x xᵀ and b_l = -Σ_(rows of l) g x, the coefficients y of all leaves minimise
@@ -7,16 +7,16 @@ distinct features, A_l = Σ_(rows of l) h x xᵀ and b_l = -Σ_(rows of l) g x, 
 
 over all leaves at once ("joint"); the numbers of neighbours differ in one bit, and each pair counts once. For squared
 error this is half of `Σ_l ‖r_l - X_l y_l‖² + λ Σ ‖y_l - y_n‖²`. Zero is a candidate, so that the training error
-decreases with every tree at any rate ε below 2: with K the matrix of the whole, yᵀ A y ≤ yᵀ K y = bᵀ y, and a step ε y
-changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. This holds for all iterates of conjugate gradients.
+decreases with every tree at any rate ε below 2. With K the whole matrix, yᵀ A y ≤ yᵀ K y = bᵀ y, and a step ε y changes
+the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. This holds for all iterates of conjugate gradients.
 
-The thesis solves its equations in two rounds ("two-rounds"), with fixed neighbours in the second:
+The thesis solves its equations in two rounds ("two-rounds"), with fixed neighbours in the second round:
 
     first round    (A_l + alpha I) y_l = b_l
     refitted       (A_l + (alpha + λ k) I) y_l = b_l + λ Σ_n y_n^first
 
-over the k neighbours that have rows. (Equation 8 of the thesis is misprinted.) This diverges over many trees: the first
-coefficients of leaves with few rows are enormous, and their neighbours are pulled to them.
+over the k neighbours that have rows. (Equation 8 of the thesis is misprinted.) The rounds diverge over many trees,
+because leaves with few rows have enormous first coefficients, and their neighbours are pulled towards these.
 
 Features are standardised and, by default, clipped to their training range; missing values are at the mean. A singular
 system, as with fewer rows than monomials, has its minimum-norm solution.
@@ -60,7 +60,7 @@ SOLUTIONS = ("joint", "two-rounds")
 
 
 def monomial_table(n_variables: int, degree: int) -> np.ndarray:
-    """Return all monomials of at most `degree` as products of an earlier one and a variable, int64 (M, 2).
+    """Return all monomials of at most `degree` as products of an earlier monomial and a variable, int64 (M, 2).
 
     Row j is (earlier monomial, variable); row 0 is the constant 1. There are M = C(n_variables + degree, degree) rows.
 
@@ -70,7 +70,7 @@ def monomial_table(n_variables: int, degree: int) -> np.ndarray:
     if comb(n_variables + degree, degree) > _MOST_MONOMIALS:
         raise InvalidInputError(
             f"polynomial leaves of degree {degree} in trees of depth {n_variables} have "
-            f"{comb(n_variables + degree, degree)} coefficients, more than {_MOST_MONOMIALS}; lower degree or depth",
+            f"{comb(n_variables + degree, degree)} coefficients, more than {_MOST_MONOMIALS}. Lower degree or depth",
             code="too-many-coefficients",
         )
     rows, last = [(0, 0)], [(0, 0)]  # monomials of the degree before: (number, largest variable)
@@ -92,7 +92,7 @@ class PolynomialLeaves(Leaves):
     ----------
     degree : int >= 0, default 1
     smoothing : float >= 0 or inf, optional
-        λ holds the polynomials of neighbouring leaves together, in units of the mean hessian of a row (1 for squared
+        λ pulls the polynomials of neighbouring leaves together, in units of the mean hessian of a row (1 for squared
         error). With inf and "joint", the whole tree has one polynomial. None means a tenth of the tree's rows.
     solution : {"joint", "two-rounds"}, default "joint"
         All leaves at once, or the thesis's two rounds, which diverge over many trees and then stop with a warning.
@@ -130,7 +130,7 @@ class PolynomialLeaves(Leaves):
 
 
 class PolynomialFitter:
-    """Fits and evaluates polynomial leaves; coefficients are padded to those of trees of `depth` levels."""
+    """A fitter and evaluator of polynomial leaves, with coefficients padded to trees of `depth` levels."""
 
     needs_sample = True
 
@@ -141,8 +141,8 @@ class PolynomialFitter:
         size = len(self.table) ** 2 << depth
         if size > _MOST_NUMBERS:
             raise InvalidInputError(
-                f"polynomial leaves of degree {leaves.degree} in trees of depth {depth} need sums of {size:.2g} "
-                f"numbers, more than {_MOST_NUMBERS:.2g}; lower degree or depth"
+                f"polynomial leaves of degree {leaves.degree} in trees of depth {depth} require sums of {size:.2g} "
+                f"numbers, more than {_MOST_NUMBERS:.2g}. Lower degree or depth"
             )
 
     def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample | None) -> np.ndarray:
@@ -150,7 +150,7 @@ class PolynomialFitter:
         return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
     def sums(self, tree: TreeStructure, rows: TrainingRows, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ h x xᵀ, lower triangles (2^d, m, m), and -Σ g x (2^d, m), which add up over partitions."""
+        """Return Σ h x xᵀ, lower triangles (2^d, m, m), and -Σ g x (2^d, m), which can be summed over partitions."""
         table, _ = self._table(tree)
         leaf = rows.leaf_numbers(tree, self.workers)
         size, m = 1 << tree.depth, len(table)
@@ -202,7 +202,7 @@ class PolynomialFitter:
 
 
 def solve_jointly(matrix: np.ndarray, right: np.ndarray, alpha: float, penalty: float) -> np.ndarray:
-    """Return the coefficients of all leaves at once, of minimum norm, from A (leaves, M, M) and b (leaves, M)."""
+    """Return the coefficients of all leaves at once, with minimum norm, from A (leaves, M, M) and b (leaves, M)."""
     size, m = right.shape
     if penalty == 0 or size == 1:
         full = ~empty_leaves(matrix[:, 0, 0])  # by the hessian in the leaf
@@ -255,7 +255,7 @@ def solve_in_two_rounds(matrix: np.ndarray, right: np.ndarray, alpha: float, pen
 
 
 def least_norm_solutions(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve symmetric positive semi-definite systems, with minimum norm if a system is singular."""
+    """Solve symmetric positive semi-definite systems, with minimum norm for a singular system."""
     if not len(matrix):
         return np.zeros_like(right)
     with _one_thread(matrix.shape[1]):
@@ -283,7 +283,7 @@ class PolynomialPredictor:
         self.values = np.ascontiguousarray(ensemble.values.transpose(0, 2, 1))  # a monomial's, leaf by leaf
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
-        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
+        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,), and return the scores."""
 
         def work(start: int, stop: int) -> None:
             _add_polynomials(
