@@ -26,6 +26,9 @@ BANNED = {
     "`significant`": r"\b(?:is|are) shown to be\b|\bgains? (?:is|are) shown\b(?= on| and|\.)",
     "`requires`": r"\b(?:is|are) about (?:one|two) (?:system|measure)",
     "the noun after `these`": r"\bThese (?:are ours|need)\b|\bthese data have no\b",
+    "each word once": r"\b(?:the the|a a|of of|to to|is is|in in|and and)\b",
+    "such rows, these queries": r"\bthey are left out\b",
+    "`have`": r"\bbrings? their own\b",
     "the general term": r"Beside its peers|What it rests on|can be trusted that|what it is worth|What is odd",
 }
 
