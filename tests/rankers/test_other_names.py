@@ -134,7 +134,7 @@ def test_objects_of_other_libraries_say_what_to_pass(sets):
         ({"lambdarank_unbiased": True, "objective": "rank:pairwise"}, "goes with objective='rank:ndcg'"),
         ({"langevin": True}, "no counterpart"),
         ({"reg_alpha": 0.5}, "alpha is the squared one"),
-        ({"max_depth": 3, "depth": 4}, "give depth only"),
+        ({"max_depth": 3, "depth": 4}, "Pass only depth"),
         ({"n_estimatros": 3}, "did you mean 'n_estimators'"),
         ({"booster": "dart"}, "rank-svm"),
     ],
