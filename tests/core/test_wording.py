@@ -46,7 +46,7 @@ MESSAGES = {
         lambda: truerank.read_letor("rows.txt"),
     "words.csv, line 2: grades are words: 'Exact' (1), 'Partial' (1). Pass grades=\"Exact=3 Partial=1\" to give their "
     "numbers": lambda: truerank.read_ratings("words.csv"),
-    "comma.csv, line 2: grades have a decimal comma: '0,75' (1). Write a decimal point":
+    "comma.csv, line 2: grades have a decimal comma: '0,75' (1). Write a decimal point, as in 1.5":
         lambda: truerank.read_ratings("comma.csv"),
     'm.json: not a truerank model: expected a JSON object with "format": "truerank-model"':
         lambda: truerank.load_model("m.json"),
