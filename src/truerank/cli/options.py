@@ -156,7 +156,7 @@ class Reading(Ratings):
     )
     sparse: bool = _add("read wide LETOR text as a sparse matrix; linear rankers with scale=auto get other weights")
     max_line: int | None = _add("longest accepted line of LETOR text (default: 16777216)", "BYTES", type=positive)
-    query_column: str | None = _add("column of the query in a table (default: qid)", "NAME")
+    query_column: str | None = _add("column of the query: a name, a key of JSON, or a number (default: qid)", "NAME")
     grade_column: str | None = _add("column of the grade in a table (default: y)", "NAME")
     document_column: str | None = _add("column of the document id in a table", "NAME")
     features: list[str] | None = None

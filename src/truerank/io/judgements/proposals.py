@@ -29,6 +29,8 @@ _ABOUT = re.compile(
     "|^(system|model|engine|method|variant|llm)(name|id)?$"
 )
 """Names of columns that describe a row."""
+_HEADING = re.compile("(title|headline|summary|abstract|description)$")
+"""Names of columns that describe documents."""
 _ROW = re.compile("id|index|row|rowid|uuid|recordid|recorduuid|exampleid|caseid|pairid|hitid")
 """Names of the numbers of rows."""
 _NUMBERED = re.compile(r"\d\s*[-–:=.(]\s*[^\W\d].{0,60}|[^\W\d][^/]{1,60}[\s(]\d\)?")
@@ -73,7 +75,8 @@ class _Column:
         found -= (0.5 if self.is_number else 1.5) * (self.as_grade > 1 and self.role != role)
         is_url = sum(cell.startswith(("http:", "https:")) for cell in self.filled) * 2 > len(self.filled)
         if role == "query":
-            found -= 1.5 * (self.kinds == 2 and len(self.filled) > 6)
+            found -= 1.5 * (self.kinds == 2 and len(self.filled) > 6) + 2 * bool(_HEADING.search(plain(self.name)))
+            found -= 4 * all(map(is_usual, self.filled))
             return found + 0.5 * self.has_blanks - (self.length > 200) - 1.5 * is_url - 2 * self.lists
         is_counted = self.is_number and all(b - a == 1 for a, b in pairwise(self.numbers)) and len(self.numbers) > 2
         is_row = is_counted or bool(_ROW.fullmatch(plain(self.name)))
@@ -93,7 +96,8 @@ class _Column:
         found -= self.about or is_about(self.name)
         if self.is_number:
             whole, low, high = all(one.is_integer() for one in self.numbers), min(self.numbers), max(self.numbers)
-            if low < -2 or high > 100 or (high > 10 and (len(kinds) > 6 or not whole)):
+            quarters = all((4 * one).is_integer() for one in self.numbers) or self.role in ("grade", "score")
+            if not quarters or low < -2 or high > 100 or (high > 10 and (len(kinds) > 6 or not whole)):
                 return 0.0
             found -= (len(kinds) == 1) + (not whole and 2 * len(kinds) > len(self.filled))
             return max(0.1, found + 1.5 + 0.5 * (whole and high <= 10))
@@ -122,7 +126,8 @@ def _pairs(query: _Column, document: _Column, columns: list[_Column]) -> tuple[f
     pairs = [(query.cells[k], document.cells[k]) for k in places]
     n, kinds = len(pairs), len({*pairs})
     queries, documents = (len({pair[side] for pair in pairs}) for side in (0, 1))
-    once = queries == n and (document.lists or document.role == "document" or documents < n)
+    is_asked = document.role == "document" and (query.role == "query" or query.has_blanks)
+    once = queries == n and (document.lists or documents < n or is_asked)
     if documents < (2 if n < 10 else 4) or (kinds == queries and not once):  # a property of the query
         return None
     judge = None
