@@ -22,6 +22,8 @@ from truerank.significance.paired import TESTS
 
 RIGHT = """
 import numpy as np
+import pandas
+import polars
 import truerank
 
 qrels = {"7": {"a": 1, "b": 0}}
@@ -42,6 +44,19 @@ by_model = truerank.evaluate(truerank.RankingData(y[:, None], y, qid), ranker, t
 crossed = truerank.cross_validate({"trees": ranker}, truerank.load_sample(), cv=truerank.QueryKFold(3))
 crossed.compare(test="wilcoxon").plot().save("chart.svg")
 needed = truerank.Experiment(qrels, {"old": run, "new": run}).power(0.02, power=0.9).n
+frame = pandas.DataFrame({"qid": qid, "y": y, "bm25": [0.1, 0.2, 0.3, 0.4]})
+typed = polars.DataFrame({"qid": qid, "y": y, "bm25": [0.1, 0.2, 0.3, 0.4]})
+truerank.explain(ranker, frame, query=1).to_markdown()
+truerank.explain(ranker, typed, query=1).to_markdown()
+truerank.learning_curve(truerank.RidgeRanker(), typed, frame, draws=1).to_dict()
+truerank.permutation_importance(ranker, frame, repeats=2).plot()
+truerank.removal_importance(truerank.RidgeRanker(), frame, truerank.RankingData(y[:, None], y, qid))
+truerank.partial_dependence(ranker, "rows.csv", "bm25", points=3)
+truerank.ranking_stability(ranker, frame, repeats=2).mean()
+truerank.learning_curve(truerank.RidgeRanker(), frame, frame, draws=1).to_dict()
+truerank.distil(frame, y).predict(frame)
+truerank.evaluate(frame, {"mine": ranker, "today": "bm25"}, "AP")["mine"].summary
+truerank.cross_validate(ranker, frame).means
 """
 WRONG = {
     'truerank.compare({"7": {"a": 1}}, {"x": "x.run", "y": "y.run"}, test="student")': "compare",
@@ -52,6 +67,7 @@ WRONG = {
     'truerank.evaluate("qrels", "x.run")["AP"].upper()': "upper",
     "truerank.RankSVM().fit([[1.0]], [1], querys=[1])": "querys",
     'truerank.Experiment("qrels", "x.run").power(0.02, powr=0.9)': "powr",
+    "truerank.explain(truerank.RidgeRanker(), [[1.0]], query=1)": "explain",
 }
 
 

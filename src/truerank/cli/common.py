@@ -185,8 +185,8 @@ def place_of(path: str, args: options.Reading, *, table: bool | None = None, **o
     if args.ONE_FILE and os.path.isdir(path):
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
     _check_kind(args, path, bool(table_kind(path)) if table is None else table)
-    names = "features", "exclude", "missing", "sparse", "n_features", "max_line"
-    settings = {name: getattr(args, name) for name in names} | {"categories": args.categorical}
+    settings = {name: getattr(args, name) for name in RowsAt.__dataclass_fields__ if name in vars(options.Reading)}
+    settings |= {"categories": args.categorical}
     settings |= _named(args)
     settings |= {"grades": " ".join(args.grades or ()) or None, "also": (args.position,) if args.position else ()}
     settings |= {"unless_known": "error", "ratings": partial(read_ratings, args), "of_caller": True}

@@ -36,8 +36,7 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
 from truerank.core.threads import one_blas_thread
 from truerank.core.types import MatrixLike, RandomState
-from truerank.data.ranking_data import RankingData
-from truerank.io.rows import rows_of
+from truerank.io.rows import RowsLike, rows_of
 from truerank.significance.intervals import stretched_percentiles
 
 _GROUPS = 200  # of queries, which are resampled as a whole
@@ -140,7 +139,7 @@ class Examination(Result):
         self.n_draws = check_positive_int(n_draws, "n_draws", 2)
         self.random_state = random_state
 
-    def fit(self, log: ClickLog, features: RankingData | None = None) -> Examination:
+    def fit(self, log: ClickLog, features: RowsLike | None = None) -> Examination:
         """Estimate from a log; method "em" requires `features`, rows of the shown documents with `doc_ids`."""
         if not isinstance(log, ClickLog):
             raise InvalidInputError(
@@ -215,7 +214,7 @@ class Examination(Result):
         self.tests_["levels"] = _z(apart)
         return alpha, beta
 
-    def _em(self, log: ClickLog, features: RankingData, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _em(self, log: ClickLog, features: RowsLike, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         features = rows_of(features, "features")
         K = self.K_
         cells = log.cells(np.minimum(log.position, K + 1))

@@ -13,13 +13,13 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import id_texts, ranks_by_query
 from truerank.data.ranking_data import RankingData
-from truerank.io.rows import rows_of
+from truerank.io.rows import RowsLike, rows_of
 
 MODELS = ("position", "trust", "cascade")
 
 
 def simulate(
-    data: RankingData,
+    data: RowsLike,
     rankers: Mapping[str, ArrayLike],
     model: str = "position",
     impressions: int = 100_000,

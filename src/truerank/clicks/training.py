@@ -11,7 +11,7 @@ from truerank.clicks.log import ClickLog, rows_of_pairs
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.io.rows import rows_of
+from truerank.io.rows import RowsLike, rows_of
 
 
 class TrainingClicks(NamedTuple):
@@ -30,7 +30,7 @@ class TrainingClicks(NamedTuple):
 
 def training_data(
     log: ClickLog,
-    features: RankingData,
+    features: RowsLike,
     examination: Examination,
     *,
     weights: str = "queries",

@@ -68,7 +68,8 @@ def read_text(path: str | os.PathLike[str]) -> str:
     DataFileError
         If a byte is not UTF-8; the message names its line.
     """
-    raw = Path(path).read_bytes()
+    with opened(path) as stream:
+        raw = stream.read()
     try:
         return raw.decode(encoding_of(raw) or "utf-8-sig")
     except UnicodeDecodeError as error:

@@ -173,6 +173,15 @@ class HasScores(Protocol):
     scores: Any
 
 
+class Frame(Protocol):
+    """A data frame of pandas or polars; one of judged rows has the columns of `read_table`."""
+
+    @property
+    def columns(self) -> Any: ...
+    @property
+    def dtypes(self) -> Any: ...
+
+
 OneSystem = str | os.PathLike[str] | HasArray | Sequence[float] | HasScores | Scorer | Mapping[Any, Mapping[Any, float]]
 """A system of `evaluate`: a path, column, scores, run, frame or ranker."""
 

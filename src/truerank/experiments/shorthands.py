@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from truerank.core.types import (
     ArrayLike,
@@ -25,33 +25,41 @@ if TYPE_CHECKING:
     from truerank.significance.tables import Comparison, Comparisons
 
 
+class Given(TypedDict, total=False):
+    """Arguments of an `Experiment`."""
+
+    convention: Convention | None
+    topics: Topics | None
+    training_queries: TrainingRule
+    collapse: Any
+    qid: ArrayLike | None
+    doc_ids: ArrayLike | None
+
+
+class Compared(Given, total=False):
+    """Arguments of an `Experiment` and its `compare`."""
+
+    baseline: str | None
+    test: Test
+    correction: Correction | None
+    margin: float | None
+    pairs: Pairs
+    history: Any
+    random_state: RandomState
+    rope: float | None
+    cite: bool
+    segments: str | Mapping[Any, Any] | None
+
+
 @overload
 def evaluate(
-    judgements: Any,
-    systems: OneSystem,
-    measures: MeasuresLike = ...,
-    *,
-    convention: Convention | None = ...,
-    topics: Topics | None = ...,
-    training_queries: TrainingRule = ...,
-    collapse: Any = ...,
-    qid: ArrayLike | None = ...,
-    doc_ids: ArrayLike | None = ...,
+    judgements: Any, systems: OneSystem, measures: MeasuresLike = ..., **options: Unpack[Given]
 ) -> Evaluation: ...
 
 
 @overload
 def evaluate(
-    judgements: Any,
-    systems: Systems,
-    measures: MeasuresLike = ...,
-    *,
-    convention: Convention | None = ...,
-    topics: Topics | None = ...,
-    training_queries: TrainingRule = ...,
-    collapse: Any = ...,
-    qid: ArrayLike | None = ...,
-    doc_ids: ArrayLike | None = ...,
+    judgements: Any, systems: Systems, measures: MeasuresLike = ..., **options: Unpack[Given]
 ) -> Evaluations: ...
 
 
@@ -110,51 +118,13 @@ def evaluate(
 
 @overload
 def compare(
-    judgements: Any,
-    systems: Any,
-    measures: list[Any] | tuple[Any, ...],
-    *,
-    baseline: str | None = ...,
-    convention: Convention | None = ...,
-    topics: Topics | None = ...,
-    training_queries: TrainingRule = ...,
-    test: Test = ...,
-    correction: Correction | None = ...,
-    margin: float | None = ...,
-    pairs: Pairs = ...,
-    history: Any = ...,
-    random_state: RandomState = ...,
-    rope: float | None = ...,
-    cite: bool = ...,
-    segments: str | Mapping[Any, Any] | None = ...,
-    collapse: Any = ...,
-    qid: ArrayLike | None = ...,
-    doc_ids: ArrayLike | None = ...,
+    judgements: Any, systems: Any, measures: list[Any] | tuple[Any, ...], **options: Unpack[Compared]
 ) -> Comparisons: ...
 
 
 @overload
 def compare(
-    judgements: Any,
-    systems: Any,
-    measures: MeasuresLike = ...,
-    *,
-    baseline: str | None = ...,
-    convention: Convention | None = ...,
-    topics: Topics | None = ...,
-    training_queries: TrainingRule = ...,
-    test: Test = ...,
-    correction: Correction | None = ...,
-    margin: float | None = ...,
-    pairs: Pairs = ...,
-    history: Any = ...,
-    random_state: RandomState = ...,
-    rope: float | None = ...,
-    cite: bool = ...,
-    segments: str | Mapping[Any, Any] | None = ...,
-    collapse: Any = ...,
-    qid: ArrayLike | None = ...,
-    doc_ids: ArrayLike | None = ...,
+    judgements: Any, systems: Any, measures: MeasuresLike = ..., **options: Unpack[Compared]
 ) -> Comparison | Any: ...
 
 

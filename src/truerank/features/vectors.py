@@ -11,7 +11,7 @@ from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
-from truerank.io.rows import rows_of
+from truerank.io.rows import RowsLike, rows_of
 from truerank.io.trec import Run
 from truerank.io.vectors import Vectors, read_vectors
 
@@ -76,7 +76,7 @@ def retrieve_vectors(
     return Run(np.array(asked.ids.texts.tolist(), dtype=str), offsets, held.ids.take(places), scores, tag)
 
 
-def vector_features(data: RankingData, encoders: Mapping[str, tuple[Any, Any]]) -> RankingData:
+def vector_features(data: RowsLike, encoders: Mapping[str, tuple[Any, Any]]) -> RankingData:
     """Return judged rows with columns for the similarities between query and document.
 
     Parameters

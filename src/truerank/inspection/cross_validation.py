@@ -18,12 +18,11 @@ from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, PathLike, RandomState, Scorer
-from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Rows
 from truerank.data.splits import CV, folds_of, tested_queries
 from truerank.inspection.importance import measure_of
 from truerank.inspection.seeds import ComparedLearners, SeededValidation, Settings, over_seeds
-from truerank.io.rows import rows_of
+from truerank.io.rows import RowsLike, rows_of
 from truerank.measures import Measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import CompareOptions
@@ -402,8 +401,8 @@ class LearningCurve(Result):
 
 def learning_curve(
     ranker: Scorer,
-    train: RankingData,
-    test: RankingData,
+    train: RowsLike,
+    test: RowsLike,
     *,
     train_sizes: Sequence[int] | None = None,
     draws: int = 5,

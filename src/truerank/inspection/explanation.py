@@ -19,7 +19,7 @@ from truerank.data.grouping import mixed_queries, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.inspection.importance import measure_of
 from truerank.inspection.shapley import tree_shapley
-from truerank.io.rows import rows_of
+from truerank.io.rows import RowsLike, rows_of
 from truerank.rankers.pipeline import ranker_scores
 
 _ENUMERATED = 10  # differing features up to which all coalitions are scored
@@ -147,7 +147,7 @@ class Explanation(Result):
 
 def explain(
     ranker: Any,
-    data: Any,
+    data: RowsLike,
     query: Any = None,
     above: Any = None,
     below: Any = None,

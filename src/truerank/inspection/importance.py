@@ -17,7 +17,7 @@ from truerank.core.types import DTypeLike, MeasureLike, RandomState, Scorer
 from truerank.data.columns import shown_names, take_columns
 from truerank.data.provenance import Overlap, training_queries, warn_of_training_queries
 from truerank.data.ranking_data import RankingData
-from truerank.io.rows import rows_of
+from truerank.io.rows import RowsLike, rows_of
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.corrections import step_down_max_t, step_down_of_copies
@@ -102,7 +102,7 @@ class Importance(Result):
 
 def permutation_importance(
     ranker: Scorer,
-    data: Any,
+    data: RowsLike,
     *,
     measure: MeasureLike | None = None,
     convention: str = "ranklib",
@@ -165,8 +165,8 @@ def permutation_importance(
 
 def removal_importance(
     ranker: Scorer,
-    train: RankingData,
-    test: RankingData,
+    train: RowsLike,
+    test: RowsLike,
     *,
     measure: MeasureLike | None = None,
     convention: str = "ranklib",
@@ -241,7 +241,9 @@ def _importance(
     return Importance(means, ends[:, 0], ends[:, 1], p_adjusted, floor, n, label, names, overlap)
 
 
-def partial_dependence(ranker: Scorer, data: Any, feature: int | str, *, points: int = 20) -> tuple[np.ndarray, ...]:
+def partial_dependence(
+    ranker: Scorer, data: RowsLike, feature: int | str, *, points: int = 20
+) -> tuple[np.ndarray, ...]:
     """Return the mean score of all rows if one feature has the same value in every row.
 
     Parameters

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.checks import check_positive_int
@@ -12,10 +10,12 @@ from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import RandomState, Scorer
 from truerank.inspection.importance import scores_of
-from truerank.io.rows import rows_of
+from truerank.io.rows import RowsLike, rows_of
 
 
-def ranking_stability(ranker: Scorer, data: Any, *, repeats: int = 10, random_state: RandomState = None) -> np.ndarray:
+def ranking_stability(
+    ranker: Scorer, data: RowsLike, *, repeats: int = 10, random_state: RandomState = None
+) -> np.ndarray:
     """Return each query's mean Kendall distance between its ranking and the rankings after small changes of features.
 
     The result, float64 (m,), is the share of a query's document pairs that the rankings order differently: 0 is

@@ -10,8 +10,12 @@ from typing import Any, Literal, NamedTuple, cast
 
 from truerank.core.errors import PYTHON, InvalidInputError, Message, Remedy, TruerankError
 from truerank.core.names import nearest, resolve
+from truerank.core.types import Frame
 from truerank.data.columns import Columns, reading_of, trained_columns
 from truerank.data.ranking_data import RankingData
+
+RowsLike = RankingData | Frame | str | os.PathLike[str]
+"""Judged rows: a RankingData, a data frame, or the path of a table, of LETOR text or of a folder of folds."""
 
 
 class Known(NamedTuple):
@@ -189,7 +193,7 @@ def check_column(name: str, known: Collection[str], where: str) -> None:
         raise InvalidInputError(what + (nearest(name, own) or f" ({own[0]} to {own[-1]})"), code="no-column")
 
 
-def rows_of(data: Any, name: str = "data", model: Any = None) -> RankingData:
+def rows_of(data: RowsLike, name: str = "data", model: Any = None) -> RankingData:
     """Return judged rows as a RankingData: unchanged, from a data frame, or from the path of a table, text or folds.
 
     The columns of a table follow `read_table`: `qid`, `y`, `docid` and features; a `model` that knows its columns reads

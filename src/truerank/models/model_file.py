@@ -35,7 +35,7 @@ import numpy as np
 
 from truerank.calibration import CALIBRATORS
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.files import atomic_write
+from truerank.core.files import atomic_write, opened
 from truerank.core.names import nearest, resolve
 from truerank.core.schema import check_model, fields_of
 from truerank.core.types import Scorer
@@ -97,8 +97,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     """
     name = os.fspath(path)
     try:
-        with open(name, encoding="utf-8") as stream:
-            text = stream.read()
+        with opened(name) as stream:
+            text = stream.read().decode("utf-8")
         document = {"tree_info": []} if text.startswith("tree\n") else from_json(text)  # LightGBM's text, or JSON
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or a number of thousands of digits
         raise ModelFileError(

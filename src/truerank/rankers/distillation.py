@@ -10,14 +10,14 @@ from sklearn.base import clone
 from truerank.core.checks import as_vector
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.io.rows import rows_of
+from truerank.io.rows import RowsLike, rows_of
 from truerank.rankers.baselines import RidgeRanker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 
 OBJECTIVE: Final = "query-mse"
 
 
-def distil(data: RankingData, teacher: Any, student: Any = None, *, eval_set: RankingData | None = None) -> Any:
+def distil(data: RowsLike, teacher: Any, student: Any = None, *, eval_set: RankingData | None = None) -> Any:
     """Return a copy of the student that has learned the teacher's score differences within queries.
 
     The loss of a query with n documents is `1/(2n) Σ_ij ((t_i - t_j) - (s_i - s_j))²`, the margin MSE over all pairs
