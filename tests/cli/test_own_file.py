@@ -41,7 +41,7 @@ def shop(tmp_path, monkeypatch):
 def test_all_problems_of_a_table_come_at_once_with_the_options_that_solve_them(shop, capsys):
     assert main(["train", "shop.parquet", "--model", "m.json"]) == 1
     said = capsys.readouterr().err
-    assert said.endswith(f"Add {OPTIONS}\n")
+    assert f"Add {OPTIONS}" in said
     for text in ("no column 'qid' (query); 'query_id' is probably", "no column 'y' (grade); 'relevance' is probably"):
         assert text in said
     assert "'price' has no value in row" in said
@@ -65,14 +65,14 @@ def test_texts_are_proposed_as_query_and_document_before_categories(names, tmp_p
     frame.to_csv("own.csv", index=False)
     assert main(["train", "own.csv", "--model", "m.json"]) == 1
     advice = f"--query-column {names[0]} --grade-column grade --document-column {names[1]}"
-    assert capsys.readouterr().err.endswith(f"Add {advice}\n")
+    assert f"Add {advice}" in capsys.readouterr().err
     assert main(["train", "own.csv", "--model", "m.json", "--ranker", "ridge", *advice.split()]) == 0
     capsys.readouterr()
     # In another order of rows, and with other ids, nothing shows which text the query is.
     frame.sample(frac=1.0, random_state=0).rename(columns={names[0]: "a", names[1]: "b"}).to_csv("own.csv", index=False)
     assert main(["train", "own.csv", "--model", "m.json"]) == 1
     error = capsys.readouterr().err
-    assert error.endswith("Add --query-column NAME --grade-column grade\n")
+    assert "Add --query-column NAME --grade-column grade" in error
     assert "--categorical" not in error
 
 

@@ -99,6 +99,7 @@ def test_the_command_prints_the_probabilities(tmp_path, capsys):
         assert found.to_dict() == json.loads(capsys.readouterr().out)
         assert list(found.to_dict()["practical"]) == measures
         assert found.to_dict()["methods"] == found.methods_text()
+        assert found.to_latex() == found.to_latex(rope=0.02) != found.to_latex(rope=0.5)
 
 
 def test_few_equal_differences_decide_nothing():

@@ -359,16 +359,6 @@ def load_ranker(path: str) -> Any:
     return load_as(truerank.Ranker, path, advice, steps=True)
 
 
-def predicted(model: Any, data: RankingData) -> np.ndarray:
-    """Return scores in the row order of the file, from a ranker or a pipeline that ends in a ranker."""
-    from truerank.data.columns import as_in_training
-
-    data = as_in_training(data, getattr(model, "feature_names_in_", None))
-    if hasattr(model, "steps"):
-        return model.predict(data.restore(data.X), qid=data.restore(data.qid))
-    return model.predict(data)
-
-
 def over_statistics(model: Any, *data: Any) -> list[Any]:
     """Return the statistics of a model's categories, and the model and data that use them."""
     statistics = model.category_statistics() if hasattr(model, "category_statistics") else {}

@@ -65,7 +65,6 @@ def run(args: Arguments) -> int:
     from truerank.significance.comparison_text import CHOSEN
     from truerank.significance.paired import LEVEL
     from truerank.significance.paper_table import paper_table
-    from truerank.significance.tables import Comparison
 
     if args.plan is not None:
         from truerank.cli.judge import from_plan
@@ -82,7 +81,7 @@ def run(args: Arguments) -> int:
             test=args.test, correction=args.correction, margin=args.margin, random_state=args.seed, history=history,
             pairs="all" if args.all_pairs else "baseline", rope=args.rope, cite=args.cite,
         )  # fmt: skip
-    results = {found.measure: found} if isinstance(found, Comparison) else found
+    results = found.by_measure
     if args.json or args.record is not None:
         report = found.to_dict()
         record(args, report)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import shlex
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.cli.parser import argument, is_given, option, refuse, wording_of
+from truerank.cli.parser import argument, option, refuse, wording_of
 from truerank.core.errors import DataFileError, alternatives
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
@@ -109,8 +110,9 @@ def read_as_found(path: str, args: options.Reading, *, trains: bool = True) -> t
     """Return the data of a table, and the options that its columns require. Data that train no ranker may lack grades,
     and lose their categories.
     """
+    place = common.place_of(path, args)
     try:
-        return common.read_data(path, args, graded=trains and args.grade_column is None), []
+        return place.read(graded=trains and args.grade_column is None), []
     except DataFileError as error:
         solution = getattr(error.__cause__, "solution", None)
         if solution is None:
@@ -121,10 +123,8 @@ def read_as_found(path: str, args: options.Reading, *, trains: bool = True) -> t
         options.Categorical.configure(parser)
         wording = wording_of(parser)
         words = shlex.split(" ".join(str(wording.argument(name, value)) for name, value in solution.items()))
-        asked = vars(parser.parse_args(words))
-        own = args.but(**{name: value for name, value in asked.items() if is_given(value)})
         try:
-            return common.read_data(path, own), words
+            return replace(place, **solution).read(), words
         except DataFileError:  # nothing would be left: the first message is clearer
             raise error from error.__cause__
 

@@ -39,7 +39,9 @@ def run(args: Arguments) -> int:
     """Write a score of each row, which restores the exact bits, or a run. In a run, equal scores keep the order of the
     file, and a row without a document id has its number as id.
     """
+    from truerank.data.columns import as_trained
     from truerank.io.trec import Run
+    from truerank.rankers.pipeline import ranker_scores
 
     of_text = args.index is not None or args.queries is not None
     as_scores = args.format == "scores" or (args.format is None and not of_text)
@@ -54,7 +56,7 @@ def run(args: Arguments) -> int:
     if args.cluster is not None:
         return _of_parts(args, args.data, model, as_scores)
     data = common.read_data(args.data, args, model)
-    scores = common.predicted(model, data)
+    scores = data.restore(ranker_scores(model, as_trained(model, data)))
     if as_scores:
         common.write_scores(args.output, scores)
         written = f"{common.counted(len(scores), 'score')}, in the order of the rows"

@@ -73,8 +73,41 @@ class Influence(NamedTuple):
     changes: bool
 
 
+class Compared(Result):
+    """A comparison by one measure or several."""
+
+    KIND = "comparison"
+
+    @property
+    def by_measure(self) -> Mapping[str, Comparison]:
+        """The comparisons by name of measure."""
+        raise NotImplementedError
+
+    @property
+    def first(self) -> Comparison:
+        """The comparison by the first measure."""
+        return next(iter(self.by_measure.values()))
+
+    def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
+        """Return the table of a paper for the package booktabs; for `show` and `rope` see `paper_table`."""
+        first = self.first
+        return paper_table(self.by_measure, "latex", first._topics, show, first.rope if rope is None else rope)
+
+    def methods_text(self, seed: Any = None) -> str:
+        """Return the paragraph of a paper on data, measures, test and correction, and BibTeX of the cited methods."""
+        first, write = self.first, resolve("truerank.significance.methods_text:methods_text")
+        return str(write(self.by_measure, first._topics, first.seed if seed is None else seed))
+
+    def _asked(self) -> dict[str, Any]:
+        """Return the figures that were asked for: practical equivalence, and the paragraph of a paper."""
+        more = dict[str, Any]()
+        if self.first.rope is not None:
+            more["practical"] = {name: one.practical()._figures() for name, one in self.by_measure.items()}
+        return more | {"methods": self.methods_text()} if self.first.cite else more
+
+
 @dataclass(repr=False, eq=False)
-class Comparison(Result):
+class Comparison(Compared):
     """The comparison of several rankers by one measure.
 
     `tie_averaged` has the mean of each ranker over all orders of its tied documents, if known. Tables include it if it
@@ -108,7 +141,6 @@ class Comparison(Result):
     cite: bool = False  # whether `to_dict` has `methods_text`
     seed: Any = None  # of random signs
 
-    KIND: ClassVar[str] = "comparison"
     SHOWN: ClassVar = ("intervals", "effects", "ranks")  # further columns of the paper's table
 
     @property
@@ -260,10 +292,6 @@ class Comparison(Result):
                 better[names.index(winner), names.index(loser)] = True
         return dict(zip(names, rank_sets(better)))
 
-    def methods_text(self, seed: Any = None) -> str:
-        """Return the paragraph of a paper on data, measure, test and correction, and BibTeX of what was used."""
-        return _methods_text({self.measure: self}, seed)
-
     def practical(self, rope: float | None = None) -> Practical:
         """Return the probabilities of better, equivalent within ±`rope`, and worse of each pair; see `cautious`.
 
@@ -329,15 +357,16 @@ class Comparison(Result):
             if self.query_ids is not None:
                 own["gains"], own["losses_most"] = self.moved_most(pair.a, pair.b)
             figures["pairs"].append(own)
-        return figures | self.unjudged[0] | _more_figures({self.measure: self})
+        return figures | self.unjudged[0] | self._asked()
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each pair."""
         return data_frame([pair._asdict() | {"verdict": pair.verdict and pair.verdict.words} for pair in self.pairs])
 
-    def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
-        """Return the table of a paper for the package booktabs; for `show` and `rope` see `paper_table`."""
-        return paper_table({self.measure: self}, "latex", self._topics, show, self.rope if rope is None else rope)
+    @property
+    def by_measure(self) -> Mapping[str, Comparison]:
+        """This comparison by its measure."""
+        return {self.measure: self}
 
     @property
     def _topics(self) -> str | None:
@@ -358,10 +387,13 @@ class Comparison(Result):
         return f"Comparison({', '.join(self.per_query)}; {self.measure}, {self.test})"
 
 
-class Comparisons(Result, dict[str, Comparison]):
+class Comparisons(Compared, dict[str, Comparison]):
     """Comparisons of the same rankers by name of measure; p is corrected for all of them together."""
 
-    KIND = "comparison"
+    @property
+    def by_measure(self) -> Mapping[str, Comparison]:
+        """These comparisons."""
+        return self
 
     @property
     def summary(self) -> str:
@@ -378,19 +410,11 @@ class Comparisons(Result, dict[str, Comparison]):
     def _figures(self) -> dict[str, Any]:
         found = {name: one._figures() for name, one in self.items()}
         first = next(iter(found.values()))
-        return (first if len(found) == 1 else first | {"measures": found}) | _more_figures(self)
+        return (first if len(found) == 1 else first | {"measures": found}) | self._asked()
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each measure and pair."""
         return resolve("pandas:concat")({name: one.to_frame() for name, one in self.items()}, names=["measure"])
-
-    def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
-        """Return the table of a paper for the package booktabs; for `show` and `rope` see `paper_table`."""
-        return paper_table(self, "latex", next(iter(self.values()))._topics, show, rope)
-
-    def methods_text(self, seed: Any = None) -> str:
-        """Return the paragraph of a paper on data, measures, test and correction, and BibTeX of what was used."""
-        return _methods_text(self, seed)
 
     def _table(self, style: str) -> str:
         return comparison_text.pairs_table(self, style)
@@ -401,19 +425,3 @@ class Comparisons(Result, dict[str, Comparison]):
 
     def __str__(self) -> str:
         return "\n\n".join([super().__str__(), *comparison_text.remarks_below(self)])
-
-
-def _more_figures(compared: Mapping[str, Comparison]) -> dict[str, Any]:
-    """Return the figures of comparisons that were asked for: practical equivalence, and the paragraph of a paper."""
-    first, more = next(iter(compared.values())), dict[str, Any]()
-    if first.rope is not None:
-        more["practical"] = {name: one.practical()._figures() for name, one in compared.items()}
-    if first.cite:
-        more["methods"] = _methods_text(compared)
-    return more
-
-
-def _methods_text(compared: Mapping[str, Comparison], seed: Any = None) -> str:
-    first = next(iter(compared.values()))
-    write = resolve("truerank.significance.methods_text:methods_text")
-    return str(write(compared, first._topics, first.seed if seed is None else seed))
