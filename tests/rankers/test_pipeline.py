@@ -87,7 +87,7 @@ def test_somebodys_transformer_that_takes_qid_needs_it(judged):
 def test_weights_that_do_not_reach_a_ranker_are_named(judged):
     X, y, qid = judged
     weighed = RankingData(X, y, qid, query_weight=np.linspace(1, 2, len(np.unique(qid))))
-    with pytest.warns(TruerankWarning, match="Ridge is fitted without the data's weights"):
+    with pytest.warns(TruerankWarning, match="the weights of the data have no effect on Ridge"):
         fit_ranker(Ridge(), weighed)
     fit_ranker(RidgeRanker(), weighed)
 
