@@ -35,7 +35,7 @@ BAD = [
     ({"text": "no id"}, "line 2: no id; expected one of id, _id"),
     ({"id": "", "text": "no id"}, "line 2: no id"),
     ({"id": "two words", "text": "x"}, "line 2: id 'two words' is not one word"),
-    ({"id": "b\ud800", "text": "x"}, r"line 2: id 'b\ud800' has half a surrogate pair"),
+    ({"id": "b\ud800", "text": "x"}, r"line 2: id 'b\ud800' contains half a surrogate pair"),
     ({"id": "b", "age": float("inf")}, "line 2: field 'age' must be a finite number"),
     (b"x" * 2000 + b"\n", "line 2: the line has more than"),
 ]

@@ -208,7 +208,7 @@ def test_a_command_that_stopped_goes_on_where_it_was(serve, files, capsys):
     assert not partial.exists()
     assert read_letor(out).X.tolist() == [[1, 2], [2, 0], [3, 4], [1, 2]]
     err = capsys.readouterr().err
-    assert "1 of 2 requests were answered before" in err
+    assert "1 of 2 requests were answered in an earlier run" in err
     assert "the engine lacks 1 judged documents (gone)" in err
     assert (files / "out.txt.missing.csv").read_text() == "query,docid\n2,gone\n"
     partial.write_bytes(kept)

@@ -111,7 +111,7 @@ def test_a_series_of_neither_rows_nor_queries_is_refused():
     qid = np.repeat(["a", "b", "c"], 4)
     rows, grades = RNG.normal(size=(12, 2)), RNG.integers(0, 3, 12).astype(float)
     for weight, words in (
-        (pd.Series([1.0, 2.0, 3.0], index=["a", "b", "x"]), "1 of 3 queries, the first: 'c'"),
+        (pd.Series([1.0, 2.0, 3.0], index=["a", "b", "x"]), "1 of 3 queries, such as 'c'"),
         (pd.Series([1.0, 2.0, 3.0], index=[5, 6, 7]), "3 of 3 queries"),
         (pd.Series(np.ones(12), index=range(100, 112)), "3 of 3 queries"),
         (pd.Series([1.0, 2.0, 3.0, 4.0], index=["a", "a", "b", "c"]), "3 of 3 queries"),

@@ -69,7 +69,7 @@ def test_a_pair_is_doubtful_where_one_run_is_judged_more(tmp_path, capsys, monke
     assert "shares of judged documents differ by the same amount on every topic" in out
     assert "other against whole" in out
     assert "other against whole, +0.0000 to +0.5000" in out
-    assert "bounds for the unjudged documents are known for DCG, P, RBP only" in out
+    assert "bounds for unjudged documents are known only for DCG, P, RBP" in out
     assert main(["evaluate", "--qrels", "q", "other.run", "--measures", "P@2"]) == 0
     assert "judged documents in the first 2 ranks of P@2: 0.5000" in capsys.readouterr().out
 

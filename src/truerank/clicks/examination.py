@@ -491,7 +491,8 @@ def _steepness(
     """Return z for: documents of high click rate get more clicks at the upper of two places than explained.
 
     The residual (c_k n_l θ_l - c_l n_k θ_k) / ((n_k + n_l) (θ_k + θ_l)) of a document at k < l has mean 0 at any
-    relevance. Its weight is the click rate in the other half of the impressions, minus the mean at these positions.
+    relevance. The weight of a document is the click rate in the other half of the impressions, minus the mean at these
+    positions.
     """
     total, K = np.zeros(int(owner[-1]) + 1), len(theta)
     known = ~np.isnan(high) & ~np.isnan(theta[place])

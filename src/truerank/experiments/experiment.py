@@ -443,7 +443,7 @@ class Experiment:
         """Return whether the other system is as good as the baseline: PASS, FAIL or INCONCLUSIVE.
 
         `settings` are `at_least`, `looks`, `history`, `inconclusive` and `random_state` of `truerank.gate`, which also
-        documents the errors. The segments are the segments of the experiment.
+        documents the errors. Segments come from the experiment.
         """
         return resolve("truerank.experiments.gate:gate_of")(self, margin, **settings)
 

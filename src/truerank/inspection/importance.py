@@ -181,7 +181,7 @@ def removal_importance(
     ranker, measure, convention
         See `permutation_importance`; p + 1 clones of the ranker are fitted.
     train, test : RankingData, data frames, or paths of files of rows
-        Training rows, and rows of other queries for the measure. A warning names queries that are in both.
+        Training rows, and rows of other queries for the measure. A warning names queries of both sets.
 
     Examples
     --------

@@ -29,9 +29,9 @@ class LinearRows:
 
     X is a float array (n, p), a CSR matrix or a BinnedMatrix, and is not changed; float32 values are widened on
     reading. `order` int64 (n,) is the row of X at each position, None for the order of X. A small sparse or binned X is
-    copied into this order, a small array by `lay_out`; a large X is read in place. The bits do not depend on the copy.
-    The learner sees `X / scale`, float64 (p,), where 0 leaves a column out; not for a BinnedMatrix. A nonzero
-    `intercept` is the value of a further feature, the last one.
+    copied into this order, a small array by `lay_out`; a large X is read in place. Results have the same bits with and
+    without a copy. The learner sees `X / scale`, float64 (p,), where 0 leaves a column out; not for a BinnedMatrix. A
+    nonzero `intercept` is the value of a further feature, the last one.
 
     `n_weights` is the number of columns, or of binary features of a BinnedMatrix, plus the intercept; `values_by_row`
     is the mean number of values of a row that a pass reads. `is_dense` is True for an array without an intercept.
