@@ -64,7 +64,10 @@ def evaluation():
 
 
 def calibration():
-    from truerank.calibration.names import calibrator_class
+    try:
+        from truerank.calibration import calibrator_class
+    except ImportError:  # where it was before
+        from truerank.calibration.names import calibrator_class
 
     calibrator_class("asymmetric-laplace")().fit(many, positive)
 

@@ -330,8 +330,12 @@ def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, n
             few = np.argpartition(hashes, 4 * SIZE)[: 4 * SIZE]
         queries = np.searchsorted(data.offsets, few, "right") - 1
         # Another part may have the same row, so that rows of several queries are dropped only where all parts meet.
-        pairs = np.unique(np.column_stack([hashes[few], rows[queries]]), axis=0)
-        single = pairs[: 2 * SIZE, 0], pairs[: 2 * SIZE, 1], len(few) == len(hashes) and len(pairs) <= 2 * SIZE
+        own, of_query = hashes[few], rows[queries]
+        order = np.lexsort((of_query, own))
+        own, of_query = own[order], of_query[order]
+        new = np.append(True, (own[1:] != own[:-1]) | (of_query[1:] != of_query[:-1]))[: len(own)]
+        own, of_query = own[new], of_query[new]
+        single = own[: 2 * SIZE], of_query[: 2 * SIZE], len(few) == len(hashes) and len(own) <= 2 * SIZE
     return [(rows, _digests(names, b"id"), *single)]
 
 
