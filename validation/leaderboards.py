@@ -17,7 +17,7 @@ from validation.judging import llmjudge
 PROMISE = "The 95 % intervals of tau between the orders by human and model judgements cover its true value."
 REPLICATIONS = 5_300
 _RESAMPLES = 200
-_SYSTEMS = {6: 1, 12: None, 22: 3, 4: 3}  # at random (22 are all): every judge or every third has all replications
+_SYSTEMS = {6: 1, 12: None, 22: 3, 4: None}  # at random (22 are all): every judge or every third has all replications
 _PART = 20  # the part of the replications that the others have, which are observed
 
 

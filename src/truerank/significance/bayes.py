@@ -144,7 +144,6 @@ class PracticalPair(NamedTuple):
     worse: float  # probability that `a` is worse by more than the region
     equivalent: float  # the least with one more query, NaN if there is none; see `cautious`
     better: float
-
     segment: str = ""  # of the queries; "" is all queries
     queries: int = 0
     shrunk: float = math.nan  # the posterior mean of a segment
@@ -235,13 +234,16 @@ def practical(
     losses = [[failing_loss(values[x], values[y], by) for x, y in (pair, pair[::-1])] for pair in pairs]
     loss = np.array(losses, dtype=np.float64).max(axis=1)
     found = cautious(d, rope, loss, scale=scale)
-    figures = zip(np.nanmean(d, axis=0), found.low, found.high, found.worse, found.equivalent, found.better)
-    made = [PracticalPair(a, b, *map(float, own)) for (a, b), own in zip(pairs, figures)]
+    made = [PracticalPair(a, b, *own) for (a, b), own in zip(pairs, _rows(np.nanmean(d, axis=0), found))]
     result = Practical(measure, rope, scale, int((~np.isnan(d)).sum(axis=0).min()), made)
     for (a, b), own, largest in zip(pairs, d.T, loss.tolist()) if masks else ():
         columns = np.column_stack([np.where(mask, own, math.nan) for mask in masks.values()])
         one = resolve("truerank.significance.hierarchy:segments_posterior")(columns, rope, largest)
-        rows = zip(one.mean, *(getattr(one.posterior, name) for name in PracticalPair._fields[3:8]))
-        for name, queries, row, shrunk in zip(masks, one.queries.tolist(), rows, one.shrunk.tolist()):
-            result.segments.append(PracticalPair(a, b, *map(float, row), name, queries, shrunk))
+        rows = zip(masks, one.queries.tolist(), one.shrunk.tolist(), _rows(one.mean, one.posterior))
+        result.segments += [PracticalPair(a, b, *row, name, n, shrunk) for name, n, shrunk, row in rows]
     return result
+
+
+def _rows(mean: np.ndarray, found: Posterior) -> list[tuple[float, float, float, float, float, float]]:
+    columns = (mean, found.low, found.high, found.worse, found.equivalent, found.better)
+    return list(zip(*(column.tolist() for column in columns)))
