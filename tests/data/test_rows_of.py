@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
+import truerank
 from support.refusals import refused
 from truerank import (
     CalibratedRanker,
     ObliviousBoosting,
     RidgeRanker,
+    compare,
     cross_validate,
+    distil,
+    evaluate,
     explain,
+    explain_measure,
     export_model,
     learning_curve,
     load_sample,
@@ -19,7 +26,10 @@ from truerank import (
     permutation_importance,
     ranking_stability,
     removal_importance,
+    retrain,
+    simulate,
     to_table,
+    training_queries,
     tune,
     write_letor,
     write_table,
@@ -29,6 +39,7 @@ from truerank.core.errors import InvalidInputError
 pytest.importorskip("pandas")
 TEST = load_sample().take_queries(range(20, 40))
 RANKER = RidgeRanker().fit(load_sample().take_queries(range(40, 60)))
+LEARN = load_sample().take_queries(range(60, 80))
 QUERY = TEST.query_ids[0]
 CALLS = {
     "explain": lambda rows: explain(RANKER, rows, query=QUERY).contributions,
@@ -40,6 +51,13 @@ CALLS = {
     "learning_curve": lambda rows: learning_curve(RidgeRanker(), rows, rows, train_sizes=[5], draws=1).test_scores,
     "tune": lambda rows: tune(RidgeRanker, rows, {"alpha": [1.0, 10.0]}, cv=2).best_value,
     "export_model": lambda rows: export_model(RANKER, "python", certify=rows).certificate.rows,
+    "explain_measure": lambda rows: explain_measure(rows, RANKER, "nDCG@5", query=QUERY).value,
+    "evaluate": lambda rows: evaluate(rows, RANKER, "AP")["AP"],
+    "compare": lambda rows: compare(rows, {"a": RANKER, "b": lambda X: np.asarray(X)[:, 0]}, "AP").pairs[0].difference,
+    "retrain": lambda rows: retrain(RANKER, LEARN, rows).comparison.pairs[0].difference,
+    "training_queries": lambda rows: training_queries(RANKER, rows).matched,
+    "distil": lambda rows: distil(rows, RANKER, RidgeRanker()).predict(TEST),
+    "simulate": lambda rows: simulate(rows, {"a": TEST.X[:, 0]}, impressions=50, random_state=0).clicked,
     "fit": lambda rows: RidgeRanker().fit(rows).predict(TEST),
     "fit of trees": lambda rows: ObliviousBoosting(n_estimators=2).fit(rows, eval_set=TEST).predict(TEST),
     "CalibratedRanker": lambda rows: CalibratedRanker(RANKER, "platt", cv="prefit").fit(rows).predict_proba(TEST)[:, 1],
@@ -47,6 +65,18 @@ CALLS = {
         CalibratedRanker(lambda X: np.asarray(X)[:, 0], "platt", cv="prefit").fit(rows).predict_proba(TEST)[:, 1]
     ),
 }
+
+
+def test_every_public_function_on_rows_is_among_the_calls():
+    """Apart from those that write rows, and `vector_features`, whose rows must have documents."""
+    on_rows = {
+        name
+        for name in truerank.__all__
+        if inspect.isfunction(one := getattr(truerank, name))
+        and inspect.signature(one).parameters.keys() & {"data", "train", "held_out", "certify", "judgements"}
+    }
+    others = {"write_letor", "write_table", "to_table", "vector_features"}
+    assert on_rows - others <= CALLS.keys()
 
 
 @pytest.mark.filterwarnings("ignore")

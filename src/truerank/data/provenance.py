@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, warn
+from truerank.core.names import resolve
 from truerank.core.printing import counted
 from truerank.core.types import Scorer
 from truerank.data.columns import as_in_training, rows_for
@@ -201,7 +202,7 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     ----------
     model : fitted ranker, or scikit-learn `Pipeline` that ends in one
         For a `CalibratedRanker`, the training queries of its calibrators count, too.
-    data : RankingData, or data on a cluster
+    data : RankingData, data frame, path of a file of rows, or data on a cluster
 
     Returns
     -------
@@ -228,6 +229,8 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     >>> print(training_queries(Model(), data))
     1 of 2 queries was used for training (with a document more or fewer, none can be recognised; changed rows cannot)
     """
+    if not hasattr(data, "n_queries"):
+        data = resolve("truerank.io.rows:rows_of")(data, model=model)
     m = data.n_queries
     found = [(sketch, query_digests(seen), seen) for sketch, seen in _sketches(model, data)]
     if not found:

@@ -174,9 +174,9 @@ def retrain(
     ----------
     production : fitted ranker
         The production model, which is not changed.
-    data, valid : RankingData
+    data, valid : RankingData, data frames, or paths of files of rows
         Judged queries for training, and validation queries for early stopping (`patience`).
-    held_out : RankingData, optional
+    held_out : as data, optional
         Judged queries for the comparison, on which neither model was trained. By default, a `share` of the queries of
         `data`, drawn by their names, is held out.
     how : {"auto", "continue", "refit"}, default "auto"
@@ -222,8 +222,11 @@ def retrain(
     level = check_number(level, "level", "(0, 1)")
     margin = check_number(margin, "margin", "[0, inf)")
     seed = seed_of(random_state)
-    data = rows_of(data)
     check_is_fitted(production)
+    data, valid, held_out = (
+        None if rows is None else rows_of(rows, name, production)
+        for name, rows in (("data", data), ("valid", valid), ("held_out", held_out))
+    )
     plain = measure_of(production, measure, convention or getattr(production, "convention", None) or "ranklib")
     judged = plain.tie_averaged()
     if held_out is None:

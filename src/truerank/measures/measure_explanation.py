@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
 from truerank.core.printing import styled_table
 from truerank.core.results import Result
 from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import Judgements
-from truerank.io.trec import as_qrels, as_run, judge_run
 from truerank.measures.base import Measure
 from truerank.measures.derived import as_read, ideal_grades
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
@@ -141,7 +141,7 @@ def explain_measure(
 
     Parameters
     ----------
-    judgements, system : qrels and a run: `Qrels` and `Run`, paths, or `{topic: {document: number}}`
+    judgements, system : as for `evaluate`: qrels and a run, or judged rows (a frame, a file) and scores or a model
     measure : str or Measure
     query : topic, compared as text
     convention : str, default "trec"
@@ -165,9 +165,12 @@ def explain_measure(
     (0.3066, [('a', 1.0, 0.3066), ('b', 0.0, 0.0), ('c', 2.0, 0.0)])
     """
     parsed = parse_measure(measure, convention)
-    judged, scores = judge_run(as_qrels(judgements), as_run(system))
+    experiment = resolve("truerank.experiments.experiment:Experiment")(
+        judgements, {"system": system}, parsed, convention=convention, training_queries="keep"
+    )
+    ((judged, scores),) = experiment.judged.values()
     name = str(query)
-    places = np.flatnonzero(judged.query_ids == name)
+    places = np.flatnonzero(np.asarray(judged.query_ids, dtype=str) == name)
     if not len(places) or judged.offsets[places[0]] == judged.offsets[places[0] + 1]:
         where = "the qrels lack this query" if not len(places) else "the run has no document for this query"
         raise InvalidInputError(
