@@ -213,3 +213,10 @@ def test_documents_that_are_compared_are_pairwise_labels(tmp_path, capsys):
     path.write_text("\n".join(["frage,eins,zwei,besser", *pairs, ""]))
     assert main(["describe", str(path)]) == 1
     assert "pairwise labels" in capsys.readouterr().err
+
+
+def test_pairs_in_lists_are_no_documents(tmp_path, capsys):
+    path = tmp_path / "f.jsonl"
+    path.write_text('{"seed": [155, "m"], "good": [[77, "m"], [80, "m"]], "bad": [[63, "m"]]}\n' * 2)
+    assert main(["describe", str(path)]) == 1
+    assert "Type:" not in capsys.readouterr().err

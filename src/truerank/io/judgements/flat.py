@@ -108,7 +108,8 @@ def _is_map(value: dict[str, Any]) -> bool:
     """Return whether the keys of an object are ids: all of its values are objects, or lists of ids."""
     inside = list(value.values())
     kind = next((kind for kind in (dict, list) if all(isinstance(one, kind) for one in inside)), None)
-    return len(inside) > 1 and kind is not None and not (kind is list and all(map(_has_objects, inside)))
+    nests = kind is list and any(isinstance(one, list) for own in inside for one in own)
+    return len(inside) > 1 and kind is not None and not nests and not (kind is list and all(map(_has_objects, inside)))
 
 
 def _nests(value: dict[str, Any]) -> bool:

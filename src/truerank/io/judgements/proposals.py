@@ -126,7 +126,8 @@ def _pairs(query: _Column, document: _Column, columns: list[_Column]) -> tuple[f
     pairs = [(query.cells[k], document.cells[k]) for k in places]
     n, kinds = len(pairs), len({*pairs})
     queries, documents = (len({pair[side] for pair in pairs}) for side in (0, 1))
-    is_asked = document.role == "document" and (query.role == "query" or query.has_blanks)
+    is_text = query.has_blanks and not _HEADING.search(plain(query.name))
+    is_asked = document.role == "document" and (query.role == "query" or is_text)
     once = queries == n and (document.lists or documents < n or is_asked)
     if documents < (2 if n < 10 else 4) or (kinds == queries and not once):  # a property of the query
         return None
