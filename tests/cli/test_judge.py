@@ -141,7 +141,7 @@ def test_agreement_of_two_judges(folder, capsys):
     ("words", "code", "said"),
     [
         (["plan", *RUNS], 2, "-o judge.csv"),
-        (["plan", *RUNS, "-o", "x.csv", "--judges", "model.txt"], 2, "once people have judged"),
+        (["plan", *RUNS, "-o", "x.csv", "--judges", "model.txt"], 2, "an earlier round"),
         (["plan", *RUNS, "-o", "x.csv", "--human", "human.txt"], 2, "--human does not belong to plan"),
         (["plan", *RUNS, "-o", "x.csv", "--budget", "3"], 1, "below two judgements a topic"),
         (["plan", *RUNS, "-o", "x.csv", "--measure", "nDCG@10"], 1, "not a sum over documents"),
