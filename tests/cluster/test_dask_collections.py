@@ -123,8 +123,8 @@ def test_what_is_refused(rows):
         (lambda: trees().fit(dX, dy), "qid must be a Dask array.*pass the query of each row"),
         (lambda: trees().fit(dX, y, qid=dqid), "y must be a Dask array, data frame or series like X, got ndarray"),
         (lambda: trees().fit(dX, dy, qid=dqid.rechunk(-1)), "qid has 1 blocks and X has"),
-        (lambda: trees().fit(dX, dy, qid=dqid, position=y), "do not pass position"),
-        (lambda: trees().fit(dX, dy, qid=dqid, sample_weight=dy), "do not pass sample_weight"),
+        (lambda: trees().fit(dX, dy, qid=dqid, position=y), "Omit position"),
+        (lambda: trees().fit(dX, dy, qid=dqid, sample_weight=dy), "Omit sample_weight"),
         (lambda: truerank.RankingData(dX, dy, dqid), "from_dask_collections"),
         (lambda: CalibratedRanker(trees()).fit(X, y, qid=qid).predict_proba(dX), "from_dask_collections"),
     ):
