@@ -97,8 +97,8 @@ def test_p_is_corrected_over_all_systems_and_measures():
 
     systems = made_systems(systems=3)
     page = page_of(systems, measures="AP nDCG@10", convention="trec")
-    about = "AP, nDCG@10, convention trec; 30 queries; randomisation test, two-sided (10000 resamples); p corrected by "
-    assert about + "max-T and Holm, 4 : 1, for 4 comparisons (2 pairs × 2 measures)" in page
+    about = "AP, nDCG@10, convention trec (trec_eval 10); 30 queries; randomisation test, two-sided (10000 resamples); "
+    assert about + "p corrected by max-T and Holm, 4 : 1, for 4 comparisons (2 pairs × 2 measures)" in page
     found = [evaluate(s.judgements, s.scores, "AP nDCG@10", convention="trec").per_query for s in systems]
     values = [MeasuredValues({s.name: one[m] for s, one in zip(systems, found)}) for m in ("AP", "nDCG@10")]
     expected = compare_measures(values, baseline="system 0")
