@@ -1,10 +1,13 @@
-"""Print the installed size of each layer, and the CPU seconds of its installation in an empty environment.
+"""Measure each layer of the installation in an empty environment, and store the figures of the installation page.
 
     python scripts/measure_layers.py [LAYER ...]
 
-Packages come from the registry that pip is set up for. The size is that of all installed files, with their compiled
-bytecode; pip itself stays outside of the environment. CPU seconds contain the download and the build of truerank. For
-the base, the first verdict of `truerank gate` on 200 queries is printed, with its CPU seconds.
+For each layer: the size of the downloaded wheels with truerank's own, the installed size, and CPU seconds. Packages
+come from the registry that pip is set up for. The installed size is that of all files, with their compiled bytecode;
+pip itself stays outside of the environment. CPU seconds contain the download and the build of truerank. For the base,
+the first verdict of `truerank gate` on 200 queries is printed, with its CPU seconds. The figures are stored in
+`docs/development/layers.json` after each layer, and the table of the page is printed from all that are stored; a test
+holds the page to it.
 """
 
 from __future__ import annotations
@@ -19,23 +22,31 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LAYERS = ("", "train", "tables", "text", "report", "cluster", "onnx", "tune", "zstd", "all")
+STORED = ROOT / "docs" / "development" / "layers.json"
+LAYERS = ("", "train", "tables", "text", "report", "cluster", "onnx")
 
 
-def measured(layer: str) -> tuple[float, float]:
-    """Return megabytes (10^6 bytes) and CPU seconds of an installation."""
+def measured(layer: str) -> dict[str, int]:
+    """Return the megabytes (10^6 bytes) of the wheels and of the installed files, and the CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=False)
+        wheels, extra = Path(folder, "wheels"), f"[{layer}]" if layer else ""
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        target = f"{ROOT}[{layer}]" if layer else str(ROOT)
-        pip = [sys.executable, "-m", "pip", "--python", folder, "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, target], check=True)
+        subprocess.run([*pip, "wheel", "--wheel-dir", str(wheels), f"{ROOT}{extra}"], check=True)
+        found = ["--no-index", "--find-links", str(wheels), f"truerank{extra}"]
+        subprocess.run([*pip, "--python", folder, "install", *found], check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        files = [path for path in Path(folder, "lib").rglob("*") if path.is_file() and not path.is_symlink()]
         seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         if not layer:
             first_verdict(Path(folder))
-        return sum(path.stat().st_size for path in files) / 1e6, seconds
+        return {"wheels_mb": size(wheels), "installed_mb": size(Path(folder, "lib")), "cpu_s": round(seconds)}
+
+
+def size(folder: Path) -> int:
+    """Return the megabytes of all files in a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return round(sum(path.stat().st_size for path in files) / 1e6)
 
 
 def first_verdict(environment: Path) -> None:
@@ -56,11 +67,21 @@ def first_verdict(environment: Path) -> None:
     print(f"first verdict, {seconds:.1f} CPU s: {(found.stdout or found.stderr).splitlines()[0]}", flush=True)
 
 
+def table(layers: dict[str, dict[str, int]]) -> str:
+    """Return the table of the installation page."""
+    rows = ["| layer | download, MB | installed, MB | CPU s |", "| --- | --- | --- | --- |"]
+    for layer in filter(layers.__contains__, LAYERS):
+        figures = ["" if one is None else one for one in layers[layer].values()]  # None: not measured yet
+        rows.append("| {} | {} | {} | {} |".format(f"`truerank[{layer}]`" if layer else "`truerank`", *figures))
+    return "\n".join(rows)
+
+
 def main(layers: list[str]) -> None:
-    print("| layer | MB | CPU s |\n| --- | --- | --- |", flush=True)
+    found = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
     for layer in layers or LAYERS:
-        size, seconds = measured(layer)
-        print(f"| {f'`truerank[{layer}]`' if layer else '`truerank`'} | {size:.0f} | {seconds:.0f} |", flush=True)
+        found[layer] = measured(layer)
+        STORED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(table(found))
 
 
 if __name__ == "__main__":

@@ -118,3 +118,11 @@ def test_the_tasks_for_agents_end_as_stated(tmp_path, monkeypatch, capsys):
         for field in fields:
             assert member(printed, field) is not None, (number, field)
     assert "model-ltr.json" in os.listdir()
+
+
+def test_the_installation_page_has_the_measured_layers():
+    measure = runpy.run_path(str(ROOT / "scripts" / "measure_layers.py"))
+    stored = json.loads(read("docs/development/layers.json"))
+    assert list(stored) == list(measure["LAYERS"])
+    assert stored[""]["installed_mb"] <= 235
+    assert measure["table"](stored) in read("docs/installation.md")

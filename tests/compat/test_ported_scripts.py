@@ -133,3 +133,31 @@ def test_names_without_a_counterpart_are_answered_with_what_to_use():
         port.cv
     assert not hasattr(port, "no_such_name")
     assert port.Dataset([[1.0]], [1]).create_valid([[2.0]], [0], group=[1]).as_set[:2] == ([[2.0]], [0])
+
+
+def test_callbacks_with_an_environment_and_regressors():
+    from truerank.compat import port
+
+    rng = np.random.default_rng(0)
+    X, y, group = rng.normal(size=(100, 3)), rng.integers(0, 3, 100), [20] * 5
+    seen = []
+
+    def log(env):
+        seen.append((env.iteration, *env.evaluation_result_list[0][:3]))
+
+    class Stop:
+        def after_iteration(self, info):
+            return info.iteration < 4
+
+    fitted = port.LGBMRanker(n_estimators=3).fit(
+        X, y, group=group, eval_set=[(X, y)], eval_group=[group], callbacks=[log]
+    )
+    values = fitted.evals_result_["valid_0"]["ndcg@10"]
+    assert seen == [(k, "valid_0", seen[0][2], value) for k, value in enumerate(values)]
+    stopped = port.CatBoostRanker(iterations=20, verbose=False).fit(
+        X, y, group_id=np.repeat(range(5), 20), callbacks=[Stop()]
+    )
+    assert stopped.tree_count_ == 4
+    assert port.XGBRegressor(n_estimators=3).fit(X, y, qid=np.repeat(range(5), 20)).predict(X).shape == (100,)
+    with pytest.raises(InvalidInputError, match="LGBMRanker"):
+        port.LGBMClassifier(n_estimators=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,11 @@ def _read_callback(one: Any, name: str, known: Mapping[str, Any], call: FitCall,
         libraries = [base.__module__.partition(".")[0] for base in type(one).__mro__]
         if any(library in _LIBRARIES for library in libraries) or kind in CALLBACKS:
             call.refused[f"callbacks: {type(one).__name__}"] = f"write {instead}"
+            return
+        if not callable(one) and callable(after := getattr(one, "after_iteration", None)):  # CatBoost's: True goes on
+            call.callbacks.append(
+                lambda done: after(SimpleNamespace(iteration=done.round, metrics=done.measures)) is False
+            )
             return
         if not callable(one):
             raise InvalidInputError(

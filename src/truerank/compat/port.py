@@ -35,6 +35,7 @@ def _ranker(objective: str) -> Any:
 
 LGBMRanker, XGBRanker, XGBRFRanker = _ranker("lambdarank"), _ranker("lambdarank"), _ranker("lambdarank")
 CatBoostRanker, CatBoost = _ranker("yetirank"), _ranker("mse")
+LGBMRegressor, XGBRegressor, CatBoostRegressor = CatBoost, CatBoost, CatBoost
 
 
 class Dataset:
@@ -184,6 +185,16 @@ def Booster(params: Any = None, cache: Any = (), model_file: Any = None, **other
     return ranker
 
 
+def LGBMClassifier(*_: Any, **__: Any) -> Any:
+    """Raise an error: there is no classifier here."""
+    raise InvalidInputError(
+        "truerank.compat.port has rankers and regressors, no classifier. Keep the classifier of its own library, and "
+        'pass it fitted: truerank.Experiment(data, {"mine": classifier}). To rank by classes 0 and 1, write LGBMRanker',
+        code="no-classifier",
+    )
+
+
+XGBClassifier = CatBoostClassifier = LGBMClassifier
 _INSTEAD = {
     "cv": 'use truerank.cross_validate(ranker, RankingData(X, y, qid), "nDCG@10", cv=5)',
     "plot_importance": "use truerank.permutation_importance(ranker, data).plot(), or ranker.feature_importances_",

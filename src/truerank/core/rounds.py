@@ -63,6 +63,16 @@ class Round:
     values: dict[str, float] = field(default_factory=dict)
     arrays: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def iteration(self) -> int:
+        """LightGBM's name of the round, from 0."""
+        return self.round - 1
+
+    @property
+    def evaluation_result_list(self) -> list[tuple[str, str, float, bool]]:
+        """LightGBM's list of validation set, measure, value, and whether higher is better."""
+        return [(name, measure, value, True) for name, own in self.measures.items() for measure, value in own.items()]
+
     def __str__(self) -> str:
         """Return text such as `round 12 of 100, valid_0 nDCG@10 0.4512`."""
         parts = [f"round {self.round}" + (f" of {self.of}" if self.of is not None else "")]
