@@ -182,7 +182,7 @@ class PooledCalibrator(Calibrator):
         rarest = rarest_class(positive, group)
         log_odds = np.zeros((len(methods), n_repeats, len(scores)))
         fold = np.zeros((n_repeats, len(scores)), dtype=np.int64)
-        seed, left, known = seed_of(self.random_state), range(len(methods)), np.zeros(len(scores), dtype=bool)
+        seed, left, known = seed_of(self.random_state), np.arange(len(methods)), np.zeros(len(scores), dtype=bool)
         for repeat in range(n_repeats if rarest >= 2 else 0):
             log_odds[:, repeat] = log_odds[:, 0]
             fold[repeat] = folds_of(positive, group, min(cv, rarest), stream(seed, "choose-calibrator", repeat))
