@@ -20,7 +20,7 @@ from truerank.solvers.result import Status
 
 _MAX_ITERATIONS = 200
 # Rows that the knots of a spline are searched on.
-_SUMMARY_ROWS = 150
+_SUMMARY_ROWS = 200
 # Relative rounding error of the objective, whose terms are added up with compensation.
 _ROUNDING = 1e-14
 
@@ -126,7 +126,7 @@ def best_knots(
 def _summary(
     z: np.ndarray, positive: np.ndarray, targets: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean score, mean target, weight and class-balanced mass of at most 150 groups of neighbours, ascending."""
+    """Return mean score, mean target, weight and class-balanced mass of at most 200 groups of neighbours, ascending."""
     w = np.ones(len(z)) if weight is None else weight
     plus, minus = float(w[positive].sum()), float(w[~positive].sum())
     # Each class counts half in the choice of the groups, so that a rare class keeps its detail.
