@@ -182,7 +182,7 @@ class PooledCalibrator(Calibrator):
         rarest = rarest_class(positive, group)
         log_odds = np.zeros((len(methods), n_repeats, len(scores)))
         fold = np.zeros((n_repeats, len(scores)), dtype=np.int64)
-        seed, left, known = seed_of(self.random_state), np.arange(len(methods)), np.zeros(len(scores), dtype=bool)
+        seed, left, known = seed_of(self.random_state), list(range(len(methods))), np.zeros(len(scores), dtype=bool)
         for repeat in range(n_repeats if rarest >= 2 else 0):
             log_odds[:, repeat] = log_odds[:, 0]
             fold[repeat] = folds_of(positive, group, min(cv, rarest), stream(seed, "choose-calibrator", repeat))
@@ -200,7 +200,7 @@ class PooledCalibrator(Calibrator):
                         methods, loss, rarest, *(p if p is None else p[known] for p in (weight, group))
                     )
                     log_odds[share <= _NEGLIGIBLE * share.max(), 0] = np.where(positive, -_WRONG, _WRONG)
-                    left = np.flatnonzero(share > _NEGLIGIBLE * share.max())
+                    left = np.flatnonzero(share > _NEGLIGIBLE * share.max()).tolist()
         return log_odds, fold
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
