@@ -160,6 +160,11 @@ class TruerankError(Exception):
         super().__init__(str(self.message))
         self.argument, self.value, self.expected, self.code = argument, value, expected, code
 
+    def __reduce__(self) -> Any:
+        """Restore the fields without `__init__`, whose arguments are not `args`: workers send errors as pickles."""
+        kind, args, *state = super().__reduce__()
+        return _restored, (kind, args), *state
+
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         """The solutions of the problem."""
@@ -179,6 +184,13 @@ class TruerankError(Exception):
         known = {name: value for name in _FIELDS if (value := getattr(self, name, None)) is not None}
         remedies = [remedy.to_dict() for remedy in self.remedies]
         return known | {"remedies": remedies} if remedies else known
+
+
+def _restored(kind: type[TruerankError], args: tuple[Any, ...]) -> TruerankError:
+    """Return an error without its fields, which the pickle sets."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    return error
 
 
 _FIELDS = ("code", "argument", "value", "expected", "path", "place", "line", "column")
