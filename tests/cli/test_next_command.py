@@ -39,10 +39,12 @@ NEXT = {
     "compare --data test.parquet --scores bm25.plain.all bm25.porter-stop.all": "power",
     "compare shop.json --data 'new shop.csv' --baseline price": "report",
     "compare shop.json --data 'new shop.csv' --baseline 'text score' --measure AP RR": "report",
+    "compare shop.json --data 'new shop.csv' --baseline=-price": "report",
     "cross-validate 'my shop.csv' --ranker ridge --cv 3 " + COLUMNS: "cross-validate",
     "power bm25.run latent.run --qrels qrels.txt --measure P@5": "compare",
     "report bm25.run dirichlet.run --qrels qrels.txt -o 'my page.html'": "compare",
-    "report shop.json --data 'new shop.csv' --format markdown -o page.md": "evaluate",
+    "report shop.json --data 'new shop.csv' -o page.md": "evaluate",
+    "report shop.json --data 'new shop.csv' -o page.json": "evaluate",
     "predict shop.json 'new shop.csv' -o 'my scores.txt'": "evaluate",
     "predict model.json test.txt.gz --format run -o model.run": "evaluate",
     "fuse bm25.run latent.run --method rrf -o fused.run": "judge",
@@ -89,3 +91,21 @@ def test_data_on_a_pipe_come_alone(command, made, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert out
     assert "next: " not in out + err
+
+
+def test_the_page_after_a_comparison_needs_no_layer_that_is_not_installed(made, monkeypatch, capsys):
+    monkeypatch.chdir(made)
+    monkeypatch.setattr("truerank.cli.next_command.find_spec", lambda name: None)
+    assert main(shlex.split("compare bm25.run latent.run --qrels qrels.txt")) == 0
+    printed = capsys.readouterr().err.splitlines()[-1]
+    assert main(shlex.split(printed.removeprefix("next: truerank "))) == 0
+    assert "latent is better than bm25" in (made / "report.md").read_text()
+
+
+def test_the_ending_of_a_report_decides_its_format(made, monkeypatch):
+    monkeypatch.chdir(made)
+    command = "report bm25.run latent.run --qrels qrels.txt -o found"
+    for ending, first in ((".md", "**"), (".json", "{"), (".html", "<")):
+        assert main([*command.split()[:-1], f"found{ending}"]) == 0
+        assert (made / f"found{ending}").read_text().startswith(first)
+    assert main([*command.split()[:-1], "found.md", "--cutoff", "cutoff.json"]) == 2

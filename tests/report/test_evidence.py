@@ -308,7 +308,7 @@ def test_the_headline_names_judging_and_is_withheld_where_the_unjudged_can_rever
     assert "No verdict on" in page
     assert "depending on the unjudged documents, the difference is" in page
     page = page_of(unjudged, measures="nDCG@5", convention="trec")
-    assert "of their documents are judged; bounds for unjudged documents are not known for nDCG@5)" in page
+    assert "are judged; bounds for unjudged documents are not known for nDCG@5)" in page
     assert "are judged" not in page_of(systems, measures="P@5", convention="trec").partition("<details")[0]
 
 

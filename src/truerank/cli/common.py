@@ -196,7 +196,10 @@ def place_of(path: str, args: options.Reading, *, table: bool | None = None, **o
 def read_data(path: str, args: options.Reading, *likes: Any, graded: bool = False, **own: Any) -> RankingData:
     """Read rows as the options say, with the columns that models, or training data, know by name."""
     place = place_of(path, args, **own)
-    rows: RankingData = place.read(place.known(*likes), graded=graded)
+    known = place.known(*likes)
+    if known.columns is not None and known.is_model and (args.features or args.exclude):
+        raise UsageError("--features, --exclude: the model knows its columns by name. Omit them")
+    rows: RankingData = place.read(known, graded=graded)
     return rows
 
 

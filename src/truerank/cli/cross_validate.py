@@ -147,7 +147,8 @@ def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, floa
     chosen = f", chosen by {args.select or 'AP'}" if args.grid else ""
     print(f"convention {args.convention}; each query is tested by a ranker that other queries trained{chosen}")
     other = "list-net" if args.ranker == "single-feature" else "single-feature"
-    next_command(args, "cross-validate", against=other, scores=None, record=None, state=None)
+    if not args.categorical:  # --against refuses it
+        next_command(args, "cross-validate", against=other, scores=None, record=None, state=None)
     return 0
 
 

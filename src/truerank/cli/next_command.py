@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from importlib.util import find_spec
 from typing import Any
 
 from truerank.cli import command_parser
@@ -18,13 +19,17 @@ def next_command(args: Options, command: str, **own: Any) -> None:
     """
     places: list[str] = []
     words: list[str] = []
+    if command == "report" and find_spec("vl_convert") is None:  # a page needs a layer that is not installed
+        own |= {"output": "report.md"}
     module, parser = command_parser(command)
     following = module.Arguments(**vars(args) | own)
     for action in parser._actions:
         value = getattr(following, action.dest, None)
         if is_given(value) and value != action.default and not following.refusing(action):
             option = [*filter(lambda name: name.startswith("--"), action.option_strings)][:1]
-            values = [] if value is True else map(str, value if isinstance(value, list) else [value])
+            values = [] if value is True else [*map(str, value if isinstance(value, list) else [value])]
+            if option and values and values[0].startswith("-"):
+                option, values = [f"{option[0]}={values[0]}"], values[1:]
             (words if option else places).extend([*option, *values])
     if "-" not in [*places, *words] and not any(getattr(args, name, None) for name in ("json", "cluster")):
         note(f"next: truerank {shlex.join([*command.split(), *places, *words])}", late=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import sys
@@ -24,12 +25,13 @@ class Arguments(
     options.Collapse,
     options.Planned,
 ):
-    output: Output = option("output file of the page", "FILE", default="report.html")
+    output: Output = option("output file; .md is Markdown, .json is JSON, else HTML", "FILE", default="report.html")
     measures: list[str] = option("measures; the first decides the verdict", "NAME …", default=["nDCG@10 AP RR"])
     cutoff: str | None = option("add the risk curve of a cutoff (`truerank cutoff fit`)", "FILE")
     title: str = option("heading of the page", "TEXT", default="Ranking report")
     format: str | None = option(
-        "format of the output; markdown needs no extra (default: html)", choices=("html", "markdown")
+        "output format; html requires truerank[report] (default: by the ending of the output)",
+        choices=("html", "markdown"),
     )
     convention: options.Convention | None = options.convention()
     RULES = (
@@ -57,8 +59,13 @@ def run(args: Arguments) -> int:
     if args.json:
         common.print_report(args, evidence.to_dict())
         return 0
-    if args.format == "markdown":
+    ending = args.format or os.path.splitext(args.output)[1]
+    if args.cutoff is not None and ending in (".md", ".json"):
+        raise common.UsageError("--cutoff needs the charts of HTML. Write the page to a file that ends in .html")
+    if ending in ("markdown", ".md"):
         text = evidence.to_markdown()
+    elif ending == ".json":
+        text = json.dumps(evidence.to_dict(), ensure_ascii=False) + "\n"
     else:
         from truerank.report.evidence import make_report
 

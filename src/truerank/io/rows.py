@@ -108,7 +108,9 @@ class RowsAt:
             out = self.exclude and [entry for entry in self.exclude if entry not in self.also]
             return Columns(self.features and [*self.features, *self.also], out)
         if known.is_model and (self.features or self.exclude):
-            raise InvalidInputError("the model knows its columns by name. Omit features and exclude")
+            raise InvalidInputError(
+                "the model knows its columns by name. Omit features and exclude", code="known-columns"
+            )
         own = self.also if known.is_model else ()
         return Columns(names=list(dict.fromkeys([*known.columns, *own])))
 

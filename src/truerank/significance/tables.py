@@ -200,9 +200,8 @@ class Comparison(Compared):
         for found in self.unjudged[0].get("unjudged", ()):
             if (found["a"], found["b"]) == (pair.a, pair.b):
                 low, high = found["low"], found["high"]
-                text = (
-                    f"{100 * found['share_a']:.3g} % and {100 * found['share_b']:.3g} % of their documents are judged"
-                )
+                shares = [f"{100 * found[side]:.3g} %" for side in ("share_a", "share_b")]
+                text = f"{shares[0]} of the documents of {pair.a} and {shares[1]} of {pair.b} are judged"
                 if low is None or high is None:
                     return f" ({text}; bounds for unjudged documents are not known for {self.measure})", False
                 ends = f"depending on the unjudged documents, the difference is {low:+.4f} to {high:+.4f}"
