@@ -20,8 +20,10 @@ from truerank.io.judgements.tables import is_about, table_rows
 
 _SAMPLE = 1000
 """Rows that are looked at."""
-_LEAST = 1.2
+_LEAST = 2.0
 """Evidence without which nothing is proposed."""
+_NEAR = 0.75
+"""A reading with so much less evidence than the best is proposed, too."""
 _NEVER = re.compile(r"\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*|\d\d?:\d\d.*|[^\s@]+@\S+\.\w+")
 """Dates, times and addresses of people are neither queries nor documents."""
 _ABOUT = re.compile(
@@ -261,8 +263,30 @@ def _columns(table: Content) -> list[_Column]:
     return [_Column(name, list(cells)) for name, cells in zip(table.header, zip(*rows))] if rows else []
 
 
+def _are_one(a: _Column, b: _Column) -> bool:
+    """Return whether each cell of a column has one cell in the other, as ids and titles have."""
+    return a is b or len({*zip(a.cells, b.cells)}) == max(a.kinds, b.kinds)
+
+
+def _readings(found: list[_Found]) -> list[_Found]:
+    """Return the most evident assignment, and the next one if it is near and reads other judgements."""
+    best = _finest(found)
+    best = _with_judges(best, found) if best.grades else best
+    for own in found:
+        if own.evidence < best.evidence - _NEAR:
+            break
+        if not (_are_one(own.query, best.query) and _are_one(own.document, best.document)):
+            if own.document is best.document and len({*zip(own.query.cells, best.query.cells)}) == best.query.kinds:
+                continue  # a category of queries
+            return [best, _with_judges(own, found) if own.grades else own]
+        if own[1:3] == best[1:3] and own.grades and not any(_are_one(own.grades[0], one) for one in best.grades):
+            same_scale = {*own.grades[0].filled} <= {cell for one in best.grades for cell in one.filled}
+            return [best, own._replace(grades=[*best.grades, *own.grades] if same_scale else own.grades)]
+    return [best]
+
+
 class Proposal(NamedTuple):
-    """The columns of judgements by role, in words, and the command that reads them."""
+    """The columns of judgements by role, in words, and the commands that read them."""
 
     roles: dict[str, str]
     words: str
@@ -286,8 +310,14 @@ def proposal(content: Content, given: Mapping[str, str] | None = None) -> Propos
     found = _found(_columns(table), given or {})
     if not found or found[0].evidence < _LEAST:
         return None
-    best = _finest(found)
-    best = _with_judges(best, found) if best.grades else best
+    proposals = [own for one in _readings(found) if (own := _proposal(one, content))]
+    if not proposals:
+        return None
+    words = ", or ".join(one.words for one in proposals)
+    return proposals[0]._replace(words=words, remedies=[remedy for one in proposals for remedy in one.remedies])
+
+
+def _proposal(best: _Found, content: Content) -> Proposal | None:
     names = {"query": best.query.name, "document": best.document.name}
     words = f"{names['query']!r} as the query, {names['document']!r} as the document"
     if best.grades:
@@ -298,9 +328,7 @@ def proposal(content: Content, given: Mapping[str, str] | None = None) -> Propos
     if best.judge is not None:
         words += f", {best.judge.name!r} as the judge"
     options = _options(content, names)
-    if options is None:
-        return None
-    return Proposal(names, words, [Conversion(content.name, **options)])
+    return None if options is None else Proposal(names, words, [Conversion(content.name, **options)])
 
 
 def _options(content: Content, names: dict[str, str]) -> dict[str, str] | None:
