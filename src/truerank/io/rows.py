@@ -152,7 +152,7 @@ class RowsAt:
             )  # fmt: skip
         except TruerankError as error:
             if self.of_caller and error.code == "columns" and self.kind == "table":
-                error.add(*resolve("truerank.io.judgements.registry:ready_commands")(self.place))
+                resolve("truerank.io.judgements.registry:explain")(error, self.place)
             if not self.of_caller:
                 _name_read_table(error, "the file" if self.kind == "table" else "frame")
             raise

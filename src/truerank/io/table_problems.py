@@ -79,7 +79,8 @@ class ColumnsError(InvalidInputError):
             found = "; ".join(f"({number}) {problem.text}" for number, problem in enumerate(problems, 1))
             text, remedies = f"{len(problems)} problems: {found}", (Remedy(**solution),) if solution else ()
         super().__init__(text, remedies=remedies, code="columns")
-        self.solution = solution if all(problem.remedies for problem in problems) else None
+        solves = all(problem.remedies for problem in problems) and ... not in solution.values()
+        self.solution = solution if solves else None
 
 
 def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> str | None:

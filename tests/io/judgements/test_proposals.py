@@ -108,7 +108,7 @@ def test_the_proposed_command_reads_what_was_planted_and_nothing_is_read_wrong_w
         if code == 0:
             assert grades_of(target) == expected, (seed, form)  # the names said it
             continue
-        command = re.search(r"Type: truerank (.*)", message)
+        command = re.search(r"Type: truerank (.*?)(, or type: |$)", message, re.M)
         outcomes["refused" if command is None else "proposed"] += 1
         if command:
             words = shlex.split(command[1])
@@ -166,7 +166,7 @@ def test_a_ready_command_reads_files_without_usual_names(tmp_path, capsys, name)
     path, target = tmp_path / "f.csv", tmp_path / "o.csv"
     path.write_text(FILES[name][0])
     assert main(["describe", str(path)]) == 1
-    words = shlex.split(re.search(r"[Tt]ype: truerank (.*)", capsys.readouterr().err)[1])
+    words = shlex.split(re.search(r"[Tt]ype: truerank (.*?)(, or type: |$)", capsys.readouterr().err, re.M)[1])
     words[2] = str(target)
     assert main(words) == 0
     assert read_qrels(target).to_dict() == FILES[name][1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import combinations, pairwise, permutations
 from typing import Any, NamedTuple
@@ -15,15 +15,17 @@ from truerank.data.grouping import id_text, is_missing
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.flat import ALL, as_table, named
 from truerank.io.judgements.ratings import Ratings, graded, is_unrated, read_grade, read_scale
-from truerank.io.judgements.roles import GRADE, ROLES, is_usual, plain, role_like
+from truerank.io.judgements.roles import GRADE, ROLES, few, is_usual, plain, role_like
 from truerank.io.judgements.tables import is_about, table_rows
 
 _SAMPLE = 1000
 """Rows that are looked at."""
-_LEAST = 2.0
+_LEAST = 1.8
 """Evidence without which nothing is proposed."""
 _NEAR = 0.75
 """A reading with so much less evidence than the best is proposed, too."""
+_SHOWN = 6
+"""Columns that a message describes."""
 _NEVER = re.compile(r"\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*|\d\d?:\d\d.*|[^\s@]+@\S+\.\w+")
 """Dates, times and addresses of people are neither queries nor documents."""
 _ABOUT = re.compile(
@@ -31,6 +33,8 @@ _ABOUT = re.compile(
     "|^(system|model|engine|method|variant|llm)(name|id)?$"
 )
 """Names of columns that describe a row."""
+_BY_MODEL = re.compile(r"^(llm|gpt|ai|auto|pred|model|crossencoder)|(^|\.)predictions?\.")
+"""Names of grades that a system gave."""
 _HEADING = re.compile("(title|headline|summary|abstract|description)$")
 """Names of columns that describe documents."""
 _ROW = re.compile("id|index|row|rowid|uuid|recordid|recorduuid|exampleid|caseid|pairid|hitid")
@@ -86,6 +90,42 @@ class _Column:
         found -= 0.5 * (self.has_blanks and self.length > 60) + 0.5 * is_unique + 1.5 * (is_row and is_unique)
         return found + 0.5 * is_url + 2.5 * self.lists
 
+    @property
+    def is_thing(self) -> bool:
+        """Whether the cells may be ids or texts of queries or documents."""
+        named = self.role in ("query", "document")
+        is_one = self.kinds < 2 and len(self.cells) > 1
+        other = self.about or self.role in ("judge", "rank", "score", "grade") or (is_one and not named)
+        if other or not self.is_id or {*map(str.lower, self.filled)} <= {"true", "false", "yes", "no"}:
+            return False
+        if self.is_number:
+            return named or bool(re.search(r"(id|no|nr|number|key|code)\d?$", plain(self.name)))
+        return named or self.as_grade < 1.5
+
+    @property
+    def holds(self) -> str:
+        """What the cells are, in a few words."""
+        kinds = [*dict.fromkeys(self.filled)]
+        if not kinds:
+            return "empty"
+        if self.lists:
+            return "lists"
+        if all(map(_NEVER.fullmatch, kinds)):
+            return "dates or addresses"
+        if len(kinds) == 1:
+            return f"always {kinds[0]!r:.30}"
+        if self.is_number:
+            return f"numbers {min(self.numbers):g} to {max(self.numbers):g}"
+        if len(kinds) <= 5 and (2 * len(kinds) <= len(self.filled) or self.as_grade >= 1.5) and self.length <= 25:
+            return f"words ({', '.join(kinds)})"
+        kind = "texts" if self.has_blanks else "ids or names"
+        return f"{kind}, {'each once' if len(kinds) == len(self.filled) else f'{len(kinds)} different'}"
+
+    def varies_within(self, group: _Column) -> bool:
+        """Return whether rows with the same cell of another column differ in this one."""
+        pairs = {own for own in zip(group.cells, self.cells) if all(own)}
+        return len(pairs) > len({one for one, _ in pairs})
+
     @cached_property
     def as_grade(self) -> float:
         """The evidence for grades; 0 if the cells cannot be grades."""
@@ -96,6 +136,7 @@ class _Column:
         found = {"grade": 1.5, "score": -1.0, "judge": -0.5}.get(self.role or "", 0.0)
         found += 0.5 * (plain(self.name) in GRADE and self.role == "grade")
         found -= self.about or is_about(self.name)
+        found -= 2 * bool(_BY_MODEL.search(plain(self.name.rpartition(".")[2])) or _BY_MODEL.search(self.name))
         if self.is_number:
             whole, low, high = all(one.is_integer() for one in self.numbers), min(self.numbers), max(self.numbers)
             quarters = all((4 * one).is_integer() for one in self.numbers) or self.role in ("grade", "score")
@@ -236,14 +277,18 @@ def _finest(found: list[_Found]) -> _Found:
     return best
 
 
+def _of_one_kind(ids: list[_Column]) -> Iterator[tuple[_Column, _Column]]:
+    """Yield pairs of columns that have the same values, but never in one row."""
+    for a, b in combinations(ids, 2):
+        shared = len({*a.cells} & {*b.cells} - {""})
+        if shared > 1 and 2 * shared >= min(a.kinds, b.kinds) and all(one != own for one, own in zip(a.cells, b.cells)):
+            yield a, b
+
+
 def is_pairwise(content: Content) -> bool:
     """Return whether two columns have the same documents, and another states which of the two is better."""
     columns = [one for one in _columns(as_table(content)) if one.filled]
-    ids = [one for one in columns if one.is_id and not one.as_grade and one.kinds > 2]
-    for a, b in combinations(ids, 2):
-        shared = len({*a.cells} & {*b.cells})
-        if 2 * shared < min(a.kinds, b.kinds) or any(one == own for one, own in zip(a.cells, b.cells)):
-            continue
+    for a, b in _of_one_kind([one for one in columns if one.is_id and not one.as_grade and one.kinds > 2]):
         for one in columns:
             is_side = {cell.lower() for cell in one.filled} <= _SIDES
             if one not in (a, b) and (is_side or all(cell in own for cell, *own in zip(one.cells, a.cells, b.cells))):
@@ -251,11 +296,54 @@ def is_pairwise(content: Content) -> bool:
     return False
 
 
-def lacks_queries(content: Content) -> bool:
-    """Return whether a file has grades of things that occur once, and nothing that groups them."""
+class Survey(NamedTuple):
+    """What a file is whose cells are no judgements: the kind, the reason, the columns, and the missing roles."""
+
+    looks: str
+    reason: str
+    columns: str
+    roles: list[str]
+
+
+def survey(content: Content) -> Survey:
+    """Return why the cells of a file are no judgements, and what its columns hold."""
     columns = _columns(as_table(content))
-    once = [one for one in columns if one.is_id and one.kinds == len(one.cells) > 1]
-    return bool(once) and any(one.as_grade >= 2 for one in columns)
+    things = [one for one in columns if one.is_thing]
+    labels = [one.name for one in columns if one not in things and one.as_grade >= 1.5]
+    holds = "; ".join(f"{one.name!r:.40} {one.holds}" for one in columns[:_SHOWN])
+    holds += f"; {len(columns) - _SHOWN} more" * (len(columns) > _SHOWN)
+    rated = f", with labels ({few(labels[:3])})" if labels else ""
+    every = ["query", "document", *([] if labels else ["grade"])]
+    if all(one.role == "document" for one in things):
+        looks = f"documents without queries{rated}" if things else f"rows without queries and documents{rated}"
+        lost = [role for role in every if role != "document" or not things]
+        return Survey(looks, "no column has ids or texts of queries", holds, lost)
+    if pair := next(_of_one_kind([one for one in things if not one.lists]), None):
+        reason = f"{pair[0].name!r} and {pair[1].name!r} have the same values"
+        return Survey(f"pairs of things of one kind{rated}", reason, holds, every)
+    asked = [one for one in things if one.role == "query"]
+    groups = [one for one in things if one.kinds < len(one.filled) and not one.lists]
+    within = [
+        (one, own) for one in groups for own in things
+        if own is not one and own.varies_within(one) and (own.role == "document" or not (asked and own.is_number))
+    ]  # fmt: skip
+    named = f"{few(one.name for one in (asked or groups or things)[:3])}"
+    if asked and not any(one in asked for one, _ in within):
+        reason = f"no column has ids or texts of documents that belong to {named}"
+        differs = [one.name for one in columns if groups and one not in things and one.varies_within(groups[0])]
+        reason += f"; its rows differ in {few(differs[:4])}" if differs else ""
+        return Survey(f"queries without documents{rated}", reason, holds, every[1:])
+    if not within and not groups:
+        reason = f"each value of {named} occurs once, so that no column groups the rows by query"
+        return Survey(f"documents without queries (a corpus){rated}", reason, holds, ["query", *every[2:]])
+    if not within:
+        reason = f"{named} has repeated values, but no column has ids or texts of documents that belong to them"
+        return Survey(f"groups of rows without documents{rated}", reason, holds, every)
+    group, item = max(within, key=lambda own: (own[0].role == "query") + (own[1].role == "document"))
+    reason = f"{group.name!r} may group the rows, and {item.name!r} differs within it, but "
+    if not labels:
+        return Survey("groups without grades", f"{reason}no column has grades", holds, ["grade"])
+    return Survey(f"rows{rated}", f"{reason}the cells do not show which columns are the roles", holds, every)
 
 
 def _columns(table: Content) -> list[_Column]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from truerank.core.checks import column_labels
-from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError, warn
+from truerank.core.errors import DataFileError, InvalidInputError, Message, Remedy, TruerankError, warn
 from truerank.core.names import Table, resolve, unknown
 from truerank.core.types import PathLike
 from truerank.data.remarks import Remark, RemarkWarning
@@ -17,9 +17,9 @@ from truerank.io.first_bytes import TABLES, is_yaml
 from truerank.io.judgements.content import Content, of_text, read_content
 from truerank.io.judgements.flat import ALL, as_table, named
 from truerank.io.judgements.formats import Format
-from truerank.io.judgements.others import NO_QUERY, PAIRWISE, looks_like
+from truerank.io.judgements.others import PAIRWISE, looks_like
 from truerank.io.judgements.places import PLACES
-from truerank.io.judgements.proposals import is_pairwise, lacks_queries, proposal
+from truerank.io.judgements.proposals import Survey, is_pairwise, proposal, survey
 from truerank.io.judgements.ratings import Ratings, graded, is_unrated, read_grade, read_scale
 from truerank.io.judgements.roles import few, has, lists_together, role_like, roles_of
 from truerank.io.judgements.sets import beir_file
@@ -36,6 +36,7 @@ FORMATS: Table[Format] = Table(
 Scale = str | Mapping[str, float | None]
 _LOOSE = ("a run (", "other", "a table", "documents", "queries", "ids", "triples", "candidates", "judgements")
 """Names of what a file may look like, which evidence in its cells outweighs."""
+_VAGUE = ("other JSON", "a table with", "documents", "queries", "ids")
 _FEW = 6
 """A table with more columns of numbers has features."""
 
@@ -191,8 +192,8 @@ def holds_judgements(path: PathLike, features: bool = False, **columns: str | No
         if name not in taken and not is_about(name) and (trains or not _is_text(table, k))
         and not (missing and role_like(name) in ("judge", "score", "rank", "grade"))
     ]  # fmt: skip
-    if features and (missing is None or own is not None):
-        return "grade" in roles or own is not None
+    if features:
+        return "grade" in roles or missing is not None
     if missing is None:
         return not others if "grade" in roles else has(content.header, "query", "docid")
     if own is None and missing == "document" and roles.keys() & {"query", "text"} and "grade" in roles:  # categories
@@ -201,16 +202,24 @@ def holds_judgements(path: PathLike, features: bool = False, **columns: str | No
     return not others and not trains and len(table.header) > 1
 
 
-def ready_commands(path: PathLike) -> list[Remedy | str]:
-    """Return the command that reads the judgements in a table that may have features, too; [] without judgements."""
+def explain(error: TruerankError, path: PathLike) -> None:
+    """Add to an error of the columns of judged rows what reads the judgements in a table, or what it looks like."""
     with Source(path) as source:
         content = read_content(source)
-    own = proposal(content) if content.kind == "table" else None
-    if own is None or "grade" not in own.roles:
-        return []
-    taken = {part for name in own.roles.values() for part in name.split(",")}
+    if content.kind != "table":
+        return
+    own = proposal(content)
+    taken = {part for name in (own.roles.values() if own else ()) for part in name.split(",")}
     numbers = [k for k, name in enumerate(content.header) if name not in taken and not _is_text(content, k)]
-    return own.remedies if len(numbers) <= _FEW else []
+    if len(numbers) > _FEW:
+        return
+    if own is not None and "grade" in own.roles:
+        error.add(*own.remedies)
+    elif own is None and lacking(content) in ("query", "document"):
+        found = survey(content)
+        what = f"{error.message.what}. The file looks like {found.looks}: {found.reason}"
+        error.message = Message(what, *error.remedies)
+        error.args = (str(error.message),)
 
 
 def _is_text(content: Content, column: int) -> bool:
@@ -235,8 +244,8 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
             looks, advice = PAIRWISE
         else:
             own = proposal(content, names)
-        if own is None and looks.startswith(("other JSON", "a table with")) and lacks_queries(content):
-            looks, advice = f"documents without queries ({few(as_table(content).header)})", NO_QUERY
+        if own is None and looks.startswith(_VAGUE) and len(as_table(content).rows) > 1:
+            _refuse_survey(content, survey(content))
     if own is not None:
         raise DataFileError(
             "expected judgements, but the column names do not identify the query, the document and the grade. "
@@ -262,6 +271,21 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
         value=looks,
         code="no-judgements",
         remedies=[] if role is None else [Remedy("to name columns", **dict.fromkeys(lost or [role], ...))],
+    )
+
+
+def _refuse_survey(content: Content, found: Survey) -> NoReturn:
+    """Raise an error with the missing role, what each column holds, and the options for users who know better."""
+    purpose = f"if {'columns hold them' if len(found.roles) > 1 else 'a column holds it'}"
+    remedies = [Remedy(purpose, **dict.fromkeys(found.roles, ...))]
+    if "grade" in found.roles:
+        remedies.append(Remedy("if each row is a relevant pair", query=..., document=..., grades=f"{ALL}=1"))
+    raise DataFileError(
+        f"expected judgements, but this looks like {found.looks}: {found.reason}. Its columns hold: {found.columns}",
+        content.name,
+        value=found.looks,
+        code="no-judgements",
+        remedies=remedies,
     )
 
 
