@@ -27,6 +27,8 @@ _LOOKS = (
     ("json", r'\A\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d+\.\d', "a run (scores of a system)", _RUN),
     ("json", r'"results"|"retrieved', "a run (results of a system)", _RUN),
     ("json", r'"_?(doc_?)?id"[\s\S]*"(text|title|contents|body)"', "documents or queries (a corpus)", _RUN),
+    ("text", r"\A\s*(quer(y|ies)|questions?|keywords?|search.?terms?)\s*$", "queries without documents",
+     "Judgements have documents and grades, too"),
     ("text", r"\A\s*([|+]|-[-+]+-\s*$)", "a table that is drawn with lines", "Export it as CSV"),
     ("text", r"\A\s*<(!doctype|html)", "a web page", "The file may be a login page. Export the data again"),
     ("text", r"\A\s*<", "XML or TREC topics", "Topics are queries; judgements have a grade for each document"),

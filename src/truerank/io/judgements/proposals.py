@@ -21,7 +21,7 @@ from truerank.io.judgements.tables import is_about, table_rows
 _SAMPLE = 1000
 """Rows that are looked at."""
 _LEAST = 1.8
-"""Evidence without which nothing is proposed."""
+"""Evidence without which nothing is proposed; each column over four needs more, as more readings fit by chance."""
 _NEAR = 0.75
 """A reading with so much less evidence than the best is proposed, too."""
 _SHOWN = 6
@@ -30,11 +30,12 @@ _NEVER = re.compile(r"\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*|\d\d?:\d
 """Dates, times and addresses of people are neither queries nor documents."""
 _ABOUT = re.compile(
     "(note|comment|reason|rationale|explanation|date|time|timestamp|split|locale|language|category|version)s?$"
-    "|^(system|model|engine|method|variant|llm)(name|id)?$"
+    "|^(system|model|engine|method|variant|llm|mode|arm|pipeline)(name|id)?$"
 )
 """Names of columns that describe a row."""
 _BY_MODEL = re.compile(r"^(llm|gpt|ai|auto|pred|model|crossencoder)|(^|\.)predictions?\.")
 """Names of grades that a system gave."""
+_ASKED = re.compile(r"(^|\.)(queries|questions)\.(id|text)$")
 _HEADING = re.compile("(title|headline|summary|abstract|description)$")
 """Names of columns that describe documents."""
 _ROW = re.compile("id|index|row|rowid|uuid|recordid|recorduuid|exampleid|caseid|pairid|hitid")
@@ -65,7 +66,7 @@ class _Column:
         self.cells = ["" if is_missing(cell) or isinstance(cell, dict) else _text(cell) for cell in cells]
         self.filled = [cell for cell in self.cells if cell.strip()]
         self.kinds = len({*self.filled})
-        self.role = role_like(name)
+        self.role = role_like(name) or ("query" if _ASKED.search(name.lower()) else None)
         self.about = bool(_ABOUT.search(plain(name)))
         self.numbers = [number for cell in self.filled if (number := read_grade(cell)) is not None]
         self.is_number = 0 < len(self.numbers) == len(self.filled)
@@ -78,7 +79,8 @@ class _Column:
         """Return the evidence for a query or a document from the name and the cells alone."""
         found = 0.0 if self.role is None else 1.5 if self.role == role else -1.5
         found += 0.5 * (plain(self.name) in ROLES[role])
-        found -= (0.5 if self.is_number else 1.5) * (self.as_grade > 1 and self.role != role)
+        is_key = self.is_number and role == "query"
+        found -= (0.5 if is_key else 1.5) * (self.as_grade > 1 and self.role != role)
         is_url = sum(cell.startswith(("http:", "https:")) for cell in self.filled) * 2 > len(self.filled)
         if role == "query":
             found -= 1.5 * (self.kinds == 2 and len(self.filled) > 6) + 2 * bool(_HEADING.search(plain(self.name)))
@@ -145,7 +147,8 @@ class _Column:
             found -= (len(kinds) == 1) + (not whole and 2 * len(kinds) > len(self.filled))
             return max(0.1, found + 1.5 + 0.5 * (whole and high <= 10))
         usual = sum(is_usual(cell) or bool(_NUMBERED.fullmatch(cell.strip())) for cell in kinds)
-        known = len(kinds) <= 8 and (2 * usual > len(kinds) or self.role == "grade")
+        repeats = self.kinds < len(self.filled) or self.kinds < 5
+        known = len(kinds) <= 8 and repeats and (2 * usual > len(kinds) or self.role == "grade")
         return max(0.1, found + 2.5 * usual / len(kinds)) if known else 0.0
 
 
@@ -321,11 +324,12 @@ def survey(content: Content) -> Survey:
     if pair := next(_of_one_kind([one for one in things if not one.lists]), None):
         reason = f"{pair[0].name!r} and {pair[1].name!r} have the same values"
         return Survey(f"pairs of things of one kind{rated}", reason, holds, every)
-    asked = [one for one in things if one.role == "query"]
+    asked = [one for one in things if one.role == "query" and not one.lists]
     groups = [one for one in things if one.kinds < len(one.filled) and not one.lists]
     within = [
         (one, own) for one in groups for own in things
-        if own is not one and own.varies_within(one) and (own.role == "document" or not (asked and own.is_number))
+        if own is not one and own.varies_within(one) and own.role != "query"
+        and (own.role == "document" or (own.kinds > one.kinds and not (asked and (own.is_number or own.has_blanks))))
     ]  # fmt: skip
     named = f"{few(one.name for one in (asked or groups or things)[:3])}"
     if asked and not any(one in asked for one, _ in within):
@@ -396,7 +400,7 @@ def proposal(content: Content, given: Mapping[str, str] | None = None) -> Propos
     """
     table = as_table(content, [*(given or {}).values()])
     found = _found(_columns(table), given or {})
-    if not found or found[0].evidence < _LEAST:
+    if not found or found[0].evidence < _LEAST + max(0, len(table.header) - 4) / 4:
         return None
     proposals = [own for one in _readings(found) if (own := _proposal(one, content))]
     if not proposals:

@@ -180,7 +180,7 @@ def holds_judgements(path: PathLike, features: bool = False, **columns: str | No
         except TruerankError:
             return False
     if content.kind != "table":
-        return recognised(content) is not None or proposal(content) is not None
+        return features or recognised(content) is not None or proposal(content) is not None
     missing, roles = lacking(content), roles_in(content)
     own = proposal(content) if missing is not None else None
     table, trains = as_table(content), roles.get("grade") == GRADE
@@ -199,26 +199,22 @@ def holds_judgements(path: PathLike, features: bool = False, **columns: str | No
     if own is None and missing == "document" and roles.keys() & {"query", "text"} and "grade" in roles:  # categories
         others += [name for k, name in enumerate(table.header) if name not in taken and not is_about(name)
                    and role_like(name) != "judge" and _is_text(table, k)]  # fmt: skip
-    return not others and not trains and len(table.header) > 1
+    return not others and not trains and (len(table.header) > 1 or bool(roles))
 
 
 def explain(error: TruerankError, path: PathLike) -> None:
     """Add to an error of the columns of judged rows what reads the judgements in a table, or what it looks like."""
     with Source(path) as source:
         content = read_content(source)
-    if content.kind != "table":
-        return
     own = proposal(content)
     taken = {part for name in (own.roles.values() if own else ()) for part in name.split(",")}
     numbers = [k for k, name in enumerate(content.header) if name not in taken and not _is_text(content, k)]
-    if len(numbers) > _FEW:
-        return
-    if own is not None and "grade" in own.roles:
+    if own is not None and "grade" in own.roles and len(numbers) <= _FEW:
         error.add(*own.remedies)
-    elif own is None and lacking(content) in ("query", "document"):
-        found = survey(content)
-        what = f"{error.message.what}. The file looks like {found.looks}: {found.reason}"
-        error.message = Message(what, *error.remedies)
+    elif own is None and lacking(content) in ("query", "document") and len(numbers) <= 2 * _FEW:
+        looks, found = looks_like(content)[0], survey(content)
+        looks = f"{found.looks}: {found.reason}" if _is_vague(content, looks) else looks
+        error.message = Message(f"{error.message.what}. The file looks like {looks}", *error.remedies)
         error.args = (str(error.message),)
 
 
@@ -244,7 +240,7 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
             looks, advice = PAIRWISE
         else:
             own = proposal(content, names)
-        if own is None and looks.startswith(_VAGUE) and len(as_table(content).rows) > 1:
+        if own is None and _is_vague(content, looks):
             _refuse_survey(content, survey(content))
     if own is not None:
         raise DataFileError(
@@ -272,6 +268,11 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
         code="no-judgements",
         remedies=[] if role is None else [Remedy("to name columns", **dict.fromkeys(lost or [role], ...))],
     )
+
+
+def _is_vague(content: Content, looks: str) -> bool:
+    """Return whether what a file looks like says less than its cells."""
+    return content.kind != "text" and looks.startswith(_VAGUE) and len(as_table(content).rows) > 1
 
 
 def _refuse_survey(content: Content, found: Survey) -> NoReturn:

@@ -237,7 +237,7 @@ def role_like(name: str) -> str | None:
     if found is None and (_ONE.fullmatch(short) or (short.endswith("ids") and lists_documents(short))):
         return "document"
     if found is None and not re.search("(type|category|lang|language|date|time|count|length|notes?)$|^id$", short):
-        patterns = {"judge": "^(judge|rater|annotator|assessor|reviewer|worker)|by$", **_LIKE}
+        patterns = {"judge": "^(judge|rater|annotator|assessor|reviewer|worker|participant|respondent)|by$", **_LIKE}
         patterns["grade"] += "|^(final|consensus|adjudicated)"
         found = next((role for role, own in patterns.items() if re.search(own, short)), None)
     return "query" if found == "text" else found
