@@ -241,7 +241,7 @@ COMMANDS = [
     ("convert {d}/t.csv {d}/out.txt --sparse", 2, "--groups, --sparse and --n-features are for LETOR text"),
     ("convert {d}/t.csv {d}/out.txt", 1, r"the table has no column 'qid' \(query\); 'topic' is probably the query"),
     ("convert {d}/t.csv {d}/out.txt --query-column topic --grade-column z", 1, "the table has no column 'z'"),
-    ("convert {d}/t.csv {d}/out.txt --query-column topic --to qrels", 1, "qrels need document ids and grades"),
+    ("convert {d}/t.csv {d}/out.txt --query-column topic --to qrels", 1, "queries without documents"),
     ("convert {d}/t.parquet {d}/out.txt", 1, r"t\.parquet: cannot be read as parquet"),
     ("describe-all {d}/good.txt", 2, "unknown command 'describe-all', did you mean 'describe'"),
     ("", 2, "no command given; `truerank --help` lists the commands"),

@@ -207,6 +207,52 @@ def test_what_is_no_pair_of_a_query_and_a_document_is_refused_by_name(tmp_path, 
         read_qrels(path)
 
 
+SURVEYS = {
+    "answers of systems": (
+        "question_id,system,rater,correct\nQ1,rag,A,1\nQ1,llm,A,0\nQ2,rag,A,1\nQ2,llm,B,1\n",
+        "queries without documents", "'system'"),
+    "texts with a label": (
+        "post,why,label\na fox walks,x,good\na cat sits,y,bad\na dog runs,z,good\n",
+        "documents without queries", "'post' texts, each once"),
+    "texts with categories": (
+        "text,court,kind\nhe was freed,East,civil\nshe was not,West,civil\nit was so,East,other\nso be it,West,other\n",
+        "documents without queries", "'court'"),
+    "numbers of things": ("video,rpm\nv30,63\nv60,90\nw30,58\nw60,85\n", "documents without queries", "58 to 90"),
+    "pairs of one kind": (
+        "item_a,item_b,same\np1,p2,1\np1,p3,1\np2,p3,1\np4,p5,1\np6,p7,1\np1,p4,0\np3,p8,0\n",
+        "pairs of things", "'item_b'"),
+    "things in groups": (
+        "file,expected_article\nc1.jpg,a5.txt\nc2.jpg,a5.txt\nl1.jpg,a2.txt\nl2.jpg,a2.txt\n",
+        "groups without grades", "'file' ids"),
+    "a survey": (
+        "day,cond,subject,sex,age,s1,s2,s3,s4,s5\n" + "".join(
+            f"11/{k}/2014,{'ab'[k % 2]},{k},{'mf'[k % 3 > 0]},{18 + k},{k % 4},{k % 3},2,{k % 2},{k % 5}\n"
+            for k in range(9)),
+        "rows", "'cond'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_files_that_are_no_judgements_are_named_by_the_role_that_their_cells_lack(tmp_path, name):
+    path = tmp_path / "f.csv"
+    cells, looks, held = SURVEYS[name]
+    path.write_text(cells)
+    with pytest.raises(DataFileError) as caught:
+        read_qrels(path)
+    assert looks in caught.value.value
+    assert held in str(caught.value)
+    assert "query=" in str(caught.value) or "document=" in str(caught.value) or "grade=" in str(caught.value)
+
+
+def test_two_readings_with_similar_evidence_are_both_shown(tmp_path, capsys):
+    path = tmp_path / "f.csv"
+    path.write_text("need,hit,spot,fit\nq a,d1,x9,1\nq a,d2,x8,0\nq a,d3,x4,1\nq b,d1,x8,0\nq b,d4,x9,0\nq b,d5,x2,1\n")
+    assert main(["describe", str(path)]) == 1
+    commands = re.findall(r"[Tt]ype: truerank (.*?)(?=, or type: |$)", capsys.readouterr().err, re.M)
+    found = [main([*shlex.split(one)[:2], str(tmp_path / "o.csv"), *shlex.split(one)[3:]]) for one in commands]
+    assert found == [0, 0]
+
+
 def test_documents_that_are_compared_are_pairwise_labels(tmp_path, capsys):
     path = tmp_path / "f.csv"
     pairs = ["a b,d1,d2,d1", "a b,d2,d3,d3", "a b,d3,d1,d1", "c d,d4,d5,d5", "c d,d5,d6,d6", "c d,d6,d4,d6"]

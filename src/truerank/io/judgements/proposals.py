@@ -36,6 +36,8 @@ _ABOUT = re.compile(
 _BY_MODEL = re.compile(r"^(llm|gpt|ai|auto|pred|model|crossencoder)|(^|\.)predictions?\.")
 """Names of grades that a system gave."""
 _ASKED = re.compile(r"(^|\.)(queries|questions)\.(id|text)$")
+_PARTS = re.compile("answer|keyword|contain|phrase|pattern|fact|theme|tag|tool")
+"""Names of lists that hold no documents."""
 _HEADING = re.compile("(title|headline|summary|abstract|description)$")
 """Names of columns that describe documents."""
 _ROW = re.compile("id|index|row|rowid|uuid|recordid|recorduuid|exampleid|caseid|pairid|hitid")
@@ -90,14 +92,15 @@ class _Column:
         is_row = is_counted or bool(_ROW.fullmatch(plain(self.name)))
         is_unique = self.kinds == len(self.filled)
         found -= 0.5 * (self.has_blanks and self.length > 60) + 0.5 * is_unique + 1.5 * (is_row and is_unique)
-        return found + 0.5 * is_url + 2.5 * self.lists
+        return found + 0.5 * is_url + (-2.5 if _PARTS.search(plain(self.name)) else 2.5) * self.lists
 
     @property
     def is_thing(self) -> bool:
         """Whether the cells may be ids or texts of queries or documents."""
         named = self.role in ("query", "document")
         is_one = self.kinds < 2 and len(self.cells) > 1
-        other = self.about or self.role in ("judge", "rank", "score", "grade") or (is_one and not named)
+        other = self.about or self.role in ("judge", "rank", "score") or (is_one and not named)
+        other = other or (self.role == "grade" and self.as_grade > 0)
         if other or not self.is_id or {*map(str.lower, self.filled)} <= {"true", "false", "yes", "no"}:
             return False
         if self.is_number:
@@ -243,6 +246,8 @@ def _found(columns: list[_Column], given: Mapping[str, str]) -> list[_Found]:
         own = [(_graded(query, document, one), one) for one in grades if one not in (query, document, judge)]
         own = [] if document.lists else own
         found += [_Found(evidence + more, query, document, [one], judge) for more, one in own if more > -1]
+        if document.as_grade > 1 and document.role != "document":
+            continue  # grades are no documents
         known = {"query", "judge", "rank"} | {document.role}
         rest = [one for one in columns if one not in (query, document) and not one.about and one.kinds > 1]
         if document.lists or (not own and all(one.role in known if one.role else one.kinds > 11 for one in rest)):
@@ -343,6 +348,12 @@ def survey(content: Content) -> Survey:
     if not within:
         reason = f"{named} has repeated values, but no column has ids or texts of documents that belong to them"
         return Survey(f"groups of rows without documents{rated}", reason, holds, every)
+    once = [one.name for one in things if one.kinds == len(one.filled) and one.role != "document"]
+    if once and len(groups) > 1 and not any(one.role for one in groups):
+        reason = (
+            f"each value of {few(once[:3])} occurs once, and {few(one.name for one in groups[:3])} may be categories"
+        )
+        return Survey(f"documents without queries (a corpus){rated}", reason, holds, ["query", *every[2:]])
     group, item = max(within, key=lambda own: (own[0].role == "query") + (own[1].role == "document"))
     reason = f"{group.name!r} may group the rows, and {item.name!r} differs within it, but "
     if not labels:
