@@ -147,7 +147,7 @@ def test_evaluation_comparison_folds_and_calibration_ask_the_same(stored):
 
 def test_what_does_not_add_up_is_refused(stored):
     parts = stored(TRAIN, [20])
-    with pytest.raises(InvalidInputError, match="PairwiseDescent does not learn from partitions.*fit_file"):
+    with pytest.raises(InvalidInputError, match="PairwiseDescent cannot be trained on partitions.*fit_file"):
         PairwiseDescent().fit(parts)
     with refused(InvalidInputError, code="on-a-cluster"):
         RidgeRanker().fit(parts, query_weight=np.ones(40))

@@ -114,7 +114,7 @@ class Communicator:
             except (OSError, RuntimeError, KeyError) as error:  # the worker is gone, or not there yet
                 if time.monotonic() > until:
                     address = getattr(self._members[other], "_address", "an unknown address")
-                    unreached = f"a worker cannot reach another one at {address} ({error})"
+                    unreached = f"a worker cannot reach the worker at {address} ({error})"
                     self.end(ClusterError(f"{unreached}; open the ports of the workers to each other"))
                     return
             except Exception as error:

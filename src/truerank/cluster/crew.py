@@ -78,7 +78,7 @@ class Crew:
         self._try("replay", ([],))
 
     def end(self) -> None:
-        """Detach the checkpoint at the end of a fit, also of a failed one."""
+        """Detach the checkpoint at the end of a fit, also of a failed fit."""
         self._log = None
 
     def _try(self, method: str, arguments: tuple[Any, ...]) -> None:
@@ -213,7 +213,7 @@ class Crew:
     # Calls and their answers.
 
     def _gather(self, starts: list[tuple[str, str, tuple[Any, ...]]]) -> list[Any]:
-        """Return the answers to calls, given by address, method and arguments."""
+        """Return the answers to calls; a call is an address, a method and its arguments."""
         self._calls += 1
         call = _Watch(self._calls, time.monotonic())
         futures = [self._start(address, method, call.number, *own) for address, method, own in starts]
@@ -284,7 +284,7 @@ class Crew:
         return sorted(set(known) - self._given_up)
 
     def _settle(self) -> None:
-        """Assign the partitions of lost members to others, so that every partition has a member."""
+        """Assign the partitions of lost members to other members, so that every partition has a member."""
         for _ in range(_ATTEMPTS):
             try:
                 self._count()
@@ -297,7 +297,7 @@ class Crew:
         raise self._no_progress()
 
     def _count(self) -> None:
-        """Drop members that are gone or silent, and ask the others for their partitions."""
+        """Drop members that are gone or silent, and ask the other members which partitions they hold."""
         until = time.monotonic() + SILENCE_SECONDS
         waiting, lost = set(self._members), []
         while waiting:
@@ -323,7 +323,7 @@ class Crew:
                 of.pop(address, None)
         if lost:
             self.n_lost += len(lost)
-            note(f"truerank: lost {len(lost)} worker(s); {homeless} partition(s) are read again by the others")
+            note(f"truerank: lost {len(lost)} worker(s); {homeless} partition(s) are read again by other workers")
 
     def _give_up(self, silent: set[str]) -> None:
         for address in sorted(silent):
@@ -331,7 +331,7 @@ class Crew:
         self._given_up |= silent
 
     def _spread(self, numbers: list[int]) -> None:
-        """Distribute partitions: first to the members with the fewest, neighbours together."""
+        """Distribute partitions: first to the members with the fewest partitions, consecutive partitions together."""
         self._enlist()
         share = -(-(sum(map(len, self._held.values())) + len(numbers)) // len(self._members))
         rest = list(numbers)
@@ -396,9 +396,8 @@ class Crew:
 
     def _no_progress(self) -> ClusterError:
         return ClusterError(
-            f"{_ATTEMPTS} attempts at round {self._serial} failed: workers are lost or do not answer, one "
-            "after the other (often for lack of memory); look at their logs, and give them more memory or smaller "
-            "partitions"
+            f"{_ATTEMPTS} attempts at round {self._serial} failed: workers were lost or did not answer, often for lack "
+            "of memory. Look at their logs, and give them more memory or smaller partitions"
         )
 
     def close(self) -> None:

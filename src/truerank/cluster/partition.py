@@ -80,7 +80,7 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
 
 
 def run_tasks(tasks: Any, features: Names = None) -> RankingData:
-    """Return the rows of Dask's tasks, which run in this thread, since a thread of a worker cannot wait for others."""
+    """Return the rows of Dask's tasks, run in this thread: a task on a worker must not wait for other tasks."""
     rows: RankingData = tasks.compute(scheduler="synchronous")
     return rows
 
@@ -108,7 +108,7 @@ def joined_rows(
 
 
 def _of_queries(source: Source, features: Names, queries: frozenset[Any], inside: bool) -> RankingData:
-    """Return the rows of these queries, or of all others."""
+    """Return the rows of these queries, or of all other queries."""
     data = with_columns(source(features=features), features)
     return data.take_queries(np.array([(query in queries) is inside for query in data.query_ids.tolist()], dtype=bool))
 

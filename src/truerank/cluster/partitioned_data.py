@@ -174,14 +174,14 @@ class ClusterRankingData(RowSource):
 
 
 def _ordered(sources: Sequence[Source], names: list[list[str] | None]) -> list[Source]:
-    """Return sources with the columns in the order of the first source; other names of columns are an error."""
+    """Return sources with columns in the order of the first source; raise if a source has other columns."""
     first = names[0] or []
     ordered = list(sources)
     for number, own in enumerate(names):
         if other := sorted({*first} ^ {*(own or ())}):
             raise InvalidInputError(
-                f"partition {number} has other columns than partition 0 (only one of them has "
-                f"{', '.join(map(repr, other[:5]))}); name those that all have: features=[...]",
+                f"partition {number} has other columns than partition 0: only one of the two has "
+                f"{', '.join(map(repr, other[:5]))}. Name the columns of all partitions: features=[...]",
                 code="different-columns",
             )
         if own and own != first:

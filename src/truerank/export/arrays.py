@@ -16,7 +16,7 @@ Arrays = dict[str, Any]
 
 
 def arrays_of(form: ModelForm) -> Arrays:
-    """Return arrays and numbers by name; a program that uses them in the order of `predict` has its bits."""
+    """Return the model's arrays and numbers by name; a sum in the order of `predict` has the same bits."""
     arrays = {"linear": _linear, "stumps": _stumps, "oblivious": _oblivious, "trees": _trees, "fuzzy": _fuzzy,
               "polynomial": _polynomial}[form.kind](form)  # fmt: skip
     arrays |= {"start": float(form.start), "intercept": float(form.intercept)}

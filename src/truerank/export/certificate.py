@@ -353,7 +353,7 @@ def _measured(
     expected: np.ndarray, found: dict[str, np.ndarray], offsets: np.ndarray, cases: list[int], tolerance: np.ndarray,
     form: ModelForm, made_up: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the attributes of a certificate that compare scores: of rows, then of border, missing and merged cases."""
+    """Return a certificate's comparisons of scores: of rows, then of border, missing and merged cases."""
     n_rows = int(offsets[-1])
     rounding = _ROUNDING if form.calibration is not None else 0.0
     changed, firsts = np.zeros((2, len(offsets) - 1), dtype=bool)

@@ -96,7 +96,7 @@ def steps_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
 
 
 def merged_cases(form: ModelForm, X: np.ndarray) -> np.ndarray:
-    """Return rows of X with one feature, or all, at the largest number that float32 merges with a border or place."""
+    """Return rows of X with one or all features at the largest number that float32 merges with a border or place."""
     features, steps = steps_of(form)
     with np.errstate(over="ignore"):
         largest = largest_rounding_to(steps.astype(np.float32))
@@ -112,7 +112,7 @@ def merged_cases(form: ModelForm, X: np.ndarray) -> np.ndarray:
 
 
 def missing_cases(form: ModelForm, X: np.ndarray, missing: str) -> np.ndarray:
-    """Return rows with one missing feature and one without any, or none if the model refuses nan."""
+    """Return rows that lack one feature and a row that lacks all features, or no rows if the model refuses nan."""
     if not len(X) or (missing == "nan" and not form.allow_nan):
         return np.empty((0, form.n_features))
     value = np.nan if missing == "nan" else 0.0

@@ -90,7 +90,7 @@ class Curly:
         return [f"if ({self.text(own.test)}) {{", *self.block(own.body, "    "), *other]
 
     def text(self, own: ast.expr | None) -> str:
-        """Return an expression."""
+        """Return the text of an expression."""
         if isinstance(own, ast.Constant):
             return repr(own.value)
         if isinstance(own, ast.Name):

@@ -491,7 +491,8 @@ def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds:
     scales = normalizers.first if normalizers.affine else normalizers.second
     if (scales[features] <= 0).any():
         raise InvalidInputError(
-            "a scaling multiplies a column by zero or a negative number, which reverses thresholds. Fit without it"
+            f"column {features[scales[features] <= 0][0]} is scaled by zero or a negative number, which reverses thresholds. "
+            "Fit without this scaling"
         )
     one = Normalizers(normalizers.first[features], normalizers.second[features], normalizers.affine)
     finite = np.isfinite(thresholds)
@@ -555,6 +556,6 @@ def _times(form: ModelForm, factor: float, step: float | None) -> ModelForm:
 
 
 def _from_ordinal(number: np.ndarray) -> np.ndarray:
-    """Return float64 numbers by their places in the order of all; 0.0 has place 0."""
+    """Return float64 numbers by their places in the order of all float64 numbers; 0.0 has place 0."""
     bits = np.where(number >= 0, number, np.int64(np.iinfo(np.int64).min) - number)
     return np.ascontiguousarray(bits).view(np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.export.form import comment
 from truerank.features.engine_norms import engine_values
 from truerank.features.run_features import (
@@ -112,7 +112,8 @@ def export_fusion(
     else:
         if len(names) != 2:
             raise InvalidInputError(
-                f"Weaviate's hybrid search joins two runs, keywords and vectors, got {len(names)}: {', '.join(names)}",
+                f"Weaviate's hybrid search joins two runs, keywords and vectors, got {len(names)}: {', '.join(names)}. "
+                "Learn the fusion of two runs",
                 code="two-runs",
             )
         value = {"hybrid": {"alpha": weights[names[1]], "fusionType": "relativeScoreFusion"}}
@@ -220,9 +221,9 @@ def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float
     if not isinstance(feature, ENGINES[engine]):
         known = " or ".join(kind.NAME for kind in ENGINES[engine])
         raise InvalidInputError(
-            f"{engine} can compute {known}, not {feature}",
+            f"{engine} supports {known}, but the fusion was learned on {feature}",
             argument="model",
-            remedies=["learn the fusion with other features"],
+            remedies=[Remedy("and learn the fusion again", features=ENGINES[engine][0].NAME)],
         )
     if isinstance(feature, EngineScores) and feature.engine != engine:
         raise InvalidInputError(

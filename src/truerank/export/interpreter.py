@@ -43,7 +43,7 @@ class Constants(np.ndarray):
 
 
 class Logged(np.ndarray):
-    """Numbers of documents; nan is `null`."""
+    """A numeric field of the documents; nan is `null`."""
 
 
 @dataclass
@@ -324,7 +324,7 @@ class Parser:
 
 
 def _converted(kind: str, value: Expression) -> Expression:
-    """Return a value as converted for a variable of some type."""
+    """Return the value after conversion to the type `kind` of a variable."""
 
     def number(own: Frame, rows: Reached) -> Any:
         found = value(own, rows)
@@ -347,7 +347,7 @@ def _sequence(statements: list[Expression]) -> Expression:
 
 
 def _divided(test: Expression, own: Frame, rows: Reached) -> tuple[Any, Any, Any]:
-    """Return the rows that pass and fail a test, and the test by row; or whether all rows pass."""
+    """Return the rows that pass a test, those that fail, and the test by row; or whether all rows pass."""
     found = np.asarray(test(own, rows)).astype(bool)
     if found.ndim == 0 or found.all() or not found.any():
         return rows, rows, bool(found.all())

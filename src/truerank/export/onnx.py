@@ -250,7 +250,7 @@ def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
 def _trees(graph: _Graph, form: ModelForm, inputs: str) -> str:
     trees = as_plain(form).body.trees
     if trees.zero_missing.any():
-        raise InvalidInputError("ONNX has no trees in which zero means missing. Use another format")
+        raise InvalidInputError("ONNX has no trees in which zero means missing. Export to lightgbm, python, c or vespa")
     limits = finite_threshold(trees.thresholds, inputs)
     nodes: list[tuple[Any, ...]] = []
     leaves: list[tuple[Any, ...]] = []

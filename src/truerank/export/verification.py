@@ -201,10 +201,10 @@ def _check_queries(kind: str, queries: dict[str, Any], names: Sequence[str], ind
     lacking = [own for own in names if own not in queries.get("features", {})] if kind == "painless" else []
     if lacking:
         raise InvalidInputError(
-            f"the queries lack {lacking[:5]}. Pass one query for base and one for each feature", argument="queries"
+            f"queries lacks {lacking[:5]}. Pass one query for base and one for each feature", argument="queries"
         )
     if "base" not in queries:
-        raise InvalidInputError("the queries lack base. Pass base, and the parameters of the features")
+        raise InvalidInputError("queries has no 'base'. Pass the base query, and the parameters of the features")
     if not index:
         raise InvalidInputError("the index to search is missing", argument="index", remedies=[Remedy(index=...)])
 
@@ -254,7 +254,7 @@ class _Ranked(NamedTuple):
 
 @dataclass
 class _Way:
-    """One model in one kind of engine: the answer without it, the logged documents and features (n, p), and with it.
+    """One model in one kind of engine: answers with and without the model, and logged documents and features (n, p).
 
     `reranked` returns the reranked documents, the shift of their scores and the bytes of the request.
     """
@@ -361,7 +361,7 @@ def log_features(
 def logged_by_plugin(
     engine: Engine, index: str, body: dict[str, Any], features: dict[str, Any], names: Sequence[str]
 ) -> tuple[list[str], np.ndarray]:
-    """Documents of a request of one field, and the features that the LTR plugin logs for them (n, p).
+    """Return the documents of a request of one field, and the features that the LTR plugin logs for them (n, p).
 
     `features` names a model or a feature set, and the parameters of its queries.
     """
@@ -374,7 +374,7 @@ def logged_by_plugin(
 def logged_by_solr(
     engine: Engine, queries: dict[str, Any], names: Sequence[str], text: str, window: int, key: str
 ) -> tuple[list[str], np.ndarray]:
-    """Documents of a query's base ranking, and the features that Solr logs for them (n, p)."""
+    """Return the documents of a query's base ranking, and the features that Solr logs for them (n, p)."""
     params, efi = _solr_request(queries, text, window)
     store = f"store={queries['store']} " if queries.get("store") else ""
     fields = f"{key},truerank_logged:[features {store}format=dense {efi}]"
@@ -406,7 +406,7 @@ def _keys(values: list[Any], key: str) -> list[str]:
 def _asked(
     engine: Engine, index: str, body: dict[str, Any], key: str, parameters: str = ""
 ) -> tuple[_Ranked, list[Any]]:
-    """Return documents, scores and time of OpenSearch's answer, and the hits."""
+    """Return the documents, scores and time of the answer of OpenSearch or Elasticsearch, and its hits."""
     hits, took = engine.search(index, body, {"fields": {key: None}, "_score": float}, parameters)
     names = _keys([hit["fields"][key] for hit in hits], key)
     return _Ranked(names, np.array([float(hit["_score"]) for hit in hits]), took), hits

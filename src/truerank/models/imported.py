@@ -275,10 +275,10 @@ class ImportedRanker(Ranker):
         super().check_model()
         body, parts = _BODIES[self.kind_], self.parts_
         if set(parts) != {one.name for one in fields(body)}:
-            raise ModelFileError(f"ImportedRanker: parts_ must hold the arrays of kind_, got {sorted(map(str, parts))}")
+            raise ModelFileError(f"ImportedRanker: parts_ {sorted(map(str, parts))} do not fit kind_ {self.kind_!r}")
         for key, listed in self._listed().items():
             if len(set(map(type, listed))) > 1 or key not in map(str, range(self.n_features_in_)):
-                raise ModelFileError("ImportedRanker: categories_ must be lists of texts or of numbers, by column")
+                raise ModelFileError(f"ImportedRanker: expected texts or numbers of a column in categories_[{key!r}]")
         if self.kind_ == "oblivious":
             Ensemble(**parts).check(self.n_features_in_, None)
         elif self.kind_ == "trees":

@@ -169,7 +169,7 @@ def _try(model: Scorer) -> None:
 
 def _check_numbers(values: np.ndarray, low: float, high: float) -> None:
     if values.dtype.kind != "f" or not ((values >= low) & (values <= high)).all():
-        raise ModelFileError(f"its attributes give {values.ravel()[:3].tolist()} for rows of plain numbers")
+        raise ModelFileError(f"expected numbers in [{low:g}, {high:g}], got {values.ravel()[:3].tolist()}")
 
 
 def _guarded(name: str, work: Callable[[], Any]) -> Any:

@@ -51,7 +51,7 @@ _MOST_TRIED = 1_000_000  # columns
 
 
 def class_of(name: object) -> Any:
-    """Return the class with a name, or None."""
+    """Return the class with a name, or None if a model file cannot hold this class."""
     if not isinstance(name, str) or name not in FITTED:
         return None
     return resolve(f"sklearn.{FITTED[name][0]}:{name}")

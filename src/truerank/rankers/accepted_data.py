@@ -208,7 +208,7 @@ class AcceptedData:
                 )  # fmt: skip
         if weighs_rows and not self.allow_sample_weight:
             raise InvalidInputError(
-                f"the data have a sample_weight, and {type(self).__name__} does not weigh single rows",
+                f"the data have sample_weight, but {type(self).__name__} supports no weights of single rows",
                 argument="sample_weight",
                 remedies=["pass query_weight, or data without sample_weight"],
             )
@@ -234,8 +234,8 @@ class AcceptedData:
         """Return rows on a cluster after a check."""
         name, about = type(self).__name__, data.description
         if not self.learns_elsewhere:
-            instead = self.instead_of_parts or "fit to `data.gather()` if the rows fit here"
-            raise InvalidInputError(f"{name} does not learn from partitions. Instead, {instead}")
+            instead = self.instead_of_parts or "If this machine can hold all rows, call fit(data.gather())"
+            raise InvalidInputError(f"{name} cannot be trained on partitions. {instead}")
         self.n_features_in_ = data.n_features
         self.inputs_, self.close_columns_, self.saw_missing_ = about.inputs, about.close_columns, about.missing
         for earlier in ("feature_names_in_", "category_names_", "reading_"):
@@ -251,7 +251,7 @@ class AcceptedData:
         about = data.description
         self._check_training(data, about.judged, about.weighs_rows)
         if not about.dense and not self.allow_sparse:
-            raise InvalidInputError(f"the data are sparse, and {type(self).__name__} needs dense rows", code="sparse")
+            raise InvalidInputError(f"the data are sparse, but {type(self).__name__} needs dense rows", code="sparse")
         if not about.finite:
             data.statistics(_values_checked, self)
 
@@ -266,8 +266,8 @@ class AcceptedData:
         named = [name for name, value in given.items() if value is not None]
         if named:
             raise InvalidInputError(
-                f"data on a cluster have their own queries, grades and weights. Omit {', '.join(named)}, or fit to "
-                "`data.gather()` if the rows fit into memory",
+                f"data on a cluster have their own queries, grades and weights. Omit {', '.join(named)}, or call "
+                "fit(data.gather(), …) if this machine can hold all rows",
                 code="on-a-cluster",
             )
 
@@ -285,7 +285,7 @@ class AcceptedData:
             )
         if valid.y is None:
             raise InvalidInputError(
-                "eval_set has no grades, by which the round is chosen. Pass eval_set=(X, y, qid)", argument="eval_set"
+                "eval_set has no grades to choose the best round by. Pass eval_set=(X, y, qid)", argument="eval_set"
             )
         return valid
 
@@ -320,14 +320,14 @@ class AcceptedData:
             for name, texts in data.category_names.items():
                 if known.get(name) != texts:
                     raise InvalidInputError(
-                        f"the categories of column {name!r} have other numbers than in training. Read the table with "
+                        f"column {name!r} numbers its categories unlike the training data. Read the table with "
                         "categories=ranker.category_names",
                         code="categories",
                     )
         self._check_values(data.X)
 
     def _check_values(self, X: Any) -> None:
-        """Refuse bins, sparse rows, nan and infinity that the ranker does not allow, and products that overflow."""
+        """Refuse bins, sparse rows, nan and infinity that the ranker does not allow, and too large values."""
         name = type(self).__name__
         if getattr(X, "is_binned_matrix", False):
             if not self.allow_binned:

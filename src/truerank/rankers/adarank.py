@@ -296,7 +296,7 @@ class _Boosting:
         return Status.PERFECT if phi >= _LARGEST_PHI else None
 
     def _choose(self) -> tuple[int, float]:
-        """Return the column of the matrix with the largest mean, and the mean."""
+        """Return the column of the matrix with the largest weighted mean, and this mean."""
         # einsum adds the queries in order, with the same bits for any number of BLAS threads.
         sums = np.einsum("i,ij->j", self.P, self.matrix)
         chosen_by = sums
@@ -320,7 +320,7 @@ class _Boosting:
             )
 
     def _constant_queries(self, matrix: np.ndarray) -> np.ndarray:
-        """Return the queries (m,) whose measure is the same for the best and worst order and for all features."""
+        """Return a mask (m,) of queries whose measure is the same for the best and worst order and for all features."""
         best, worst = self.train.extremes()
         constant = np.abs(best - worst) <= _TIE
         rows = np.flatnonzero(constant)

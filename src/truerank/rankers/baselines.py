@@ -202,7 +202,7 @@ def _measured(part: Part, k: int, sign: int, measure: Measure) -> list[np.ndarra
 
 
 def last_if_missing(scores: np.ndarray) -> np.ndarray:
-    """Replace missing scores (n,) in place by a score below all others."""
+    """Replace missing scores (n,) in place by a score below all other scores."""
     missing = np.isnan(scores)
     if missing.any():
         # A finite score that is below the smallest value that a column may have.

@@ -150,7 +150,7 @@ class BoostingFit:
         return Grown(status, progress, Start(constant, linear), columns, p_swap, tables, propensities)
 
     def _check_rows(self) -> None:
-        """Check the magnitude of grades and weights, and that training and validation rows have one form."""
+        """Check the magnitude of grades and weights, and that eval_set is sparse if, and only if, X is sparse."""
         if self.alone is None:
             check_limits(self.data.description.largest_grade, self.data.description.largest_weight)
             return
@@ -163,8 +163,7 @@ class BoostingFit:
             )
         if sparse and self.leaves.needs_scaling:  # a model's that the fit goes on from
             raise InvalidInputError(
-                f"X is sparse, and the model to continue has {self.leaves.name} leaves, which need a dense matrix. "
-                "Call X.toarray()",
+                f"X is sparse, but the {self.leaves.name} leaves of the model to continue require X.toarray()",
                 code="sparse",
             )
         weight = self.alone.row_weight
@@ -246,28 +245,25 @@ def objective_of(ranker: Any, measure: Any, data: RowSource, continued: str) -> 
     if data.alone is None and not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
         raise InvalidInputError(
             f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got "
-            f"{ranker.objective!r}. Use one of these, or fit to `data.gather()` if the rows fit into memory",
+            f"{ranker.objective!r}. Use one of these, or call fit(data.gather()) if all rows fit into memory",
             argument="objective",
         )
     objective = make_objective(ranker.objective, ranker.objective_params, measure, data.part_jobs)
     if data.alone is None and not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
-        raise InvalidInputError(
-            "on a cluster objective must be a name or a function, got an object. Pass a name or a function"
-        )
+        raise InvalidInputError(f"on a cluster objective must be a name or a function, got {ranker.objective!r:.60}")
     if isinstance(objective, UnbiasedLambdaRank):
         assert data.alone is not None
         objective.read(data.alone.data)
         if continued:
             raise InvalidInputError(
-                f"{continued}: unbiased-lambdarank cannot be continued, because each tree changes its propensities. "
-                "Start a new fit",
+                f"{continued} does not support unbiased-lambdarank, whose trees change propensities. Start a new fit",
                 code="continued",
             )
     return objective
 
 
 def _copies(data: RowSource) -> tuple[CopyUnit | None, RowCopies | None]:
-    """Return the weight of one copy of a row, and the copies of all rows; None if every row counts once."""
+    """Return the weight of one copy and the copies of the rows; both are None if every row counts once."""
     if data.alone is not None:
         weight: Any = data.alone.data.row_weight
         copies = RowCopies.of(weight)
@@ -281,13 +277,13 @@ def _copies(data: RowSource) -> tuple[CopyUnit | None, RowCopies | None]:
 
 
 def _queries_by_content(data: RowSource) -> tuple[np.ndarray, np.ndarray]:
-    """Return all queries in the order by content, and their sizes."""
+    """Return the numbers of all queries, ordered by content, and the size of each query, in the order of the parts."""
     own, with_grades, sizes = (np.concatenate(parts) for parts in zip(*data.statistics(query_hashes, merge=beside)))
     return np.lexsort((data.weight_by_query, with_grades, own)), sizes
 
 
 def rows_for_trials(data: RowSource) -> RankingData:
-    """Return rows with all queries on which kinds of leaves are compared: for parts, a sample in memory."""
+    """Return the rows on which kinds of leaves are compared: the rows in memory, or a sample of rows in parts."""
     if data.alone is not None:
         rows: RankingData = data.alone.data
         return rows
@@ -295,7 +291,7 @@ def rows_for_trials(data: RowSource) -> RankingData:
 
 
 def _places(data: RowSource) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the starts of all places in the order by content (m + 1,), and of the queries of each part."""
+    """Return the offsets (m + 1,) of the queries ordered by content, and the start of each query of each part."""
     order, sizes = _queries_by_content(data)
     offsets = offsets_of(sizes[order])
     return offsets, np.split(at_places(offsets[:-1], order), np.cumsum(data.queries_by_part)[:-1])

@@ -57,7 +57,7 @@ def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray 
 
 
 def feature_sets(given: object, n_features: int, names: list[Any]) -> np.ndarray:
-    """Return the sets of features that a tree may combine, bool (sets, p); other features are one more set."""
+    """Return the sets of features that a tree may combine, bool (sets, p); features in no set form one more set."""
     what = "interaction_constraints"
     if not isinstance(given, list | tuple):
         raise InvalidInputError(argument=what, expected="a list of lists of column numbers or names", value=given)

@@ -80,7 +80,7 @@ def check_student(model: Any) -> None:
 
 
 def with_teacher(data: RankingData, teacher: Any) -> RankingData:
-    """Return data whose grades are the teacher's scores above the lowest of their query."""
+    """Return data whose grades are the teacher's scores minus the lowest score of the query."""
     by_ranker = hasattr(teacher, "predict")
     scores = as_vector(data.scores(teacher) if by_ranker else teacher, "teacher", data.n_rows)
     scores = scores if by_ranker else data.grouped(scores)

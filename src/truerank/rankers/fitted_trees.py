@@ -91,7 +91,7 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
     )
     if getattr(ranker, "category_names_", {}) not in ({}, getattr(begun, "category_names_", {})):
         raise InvalidInputError(
-            "the categories of init_model have other numbers. Read the table with categories=init_model.category_names",
+            "X numbers its categories unlike init_model. Read the table with categories=init_model.category_names",
             code="categories",
         )
     ranker.seed_ = seed_of(ranker.random_state)

@@ -79,7 +79,7 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, di
 
 
 def _scores_beside(trial: Any, train: RankingData, valid: RankingData) -> np.ndarray:
-    """Fit to `train`, and return the scores of `valid`, which the fit adds up: it compiles no kernel of prediction."""
+    """Fit to `train` and return the scores of `valid` from the fit, so that no kernel of prediction is compiled."""
     beside = valid.in_parts(trial.n_jobs)
     trial._whole_fit(train, None, None, None, None, None, {}, {"beside": beside})
     if beside.alone is None or trial.n_iter_ < trial.n_estimators:  # trees were dropped

@@ -49,7 +49,7 @@ class PartProblem:
         self.query_weight = None if weight is None else weight[queries]
 
     def set_units(self, X: StoredMatrix, scale: np.ndarray | None, intercept: float) -> None:
-        """Choose the divisors of the columns (p,), None for 1, and the value of the intercept's column, 0 for none."""
+        """Set the divisors of the columns (p,), None for 1, and the intercept's column, 0 for no intercept."""
         self.rows_of = partial(LinearRows, order=self.order, scale=scale, intercept=intercept, n_jobs=self.n_jobs)
         self.rows = self.rows_of(X)
         self.n_weights = self.rows.n_weights
@@ -97,7 +97,7 @@ class PartProblem:
         return gram, np.asarray(X.T @ (own[query] * centred))
 
     def document_hinge(self, rel: float, weights: tuple[float, float]) -> HingeOracle:
-        """Return the hinge on single documents; `weights` multiply those of relevant and of other documents."""
+        """Return the hinge on single documents; `weights` multiply the weights of relevant and of other documents."""
         relevant = self.y >= rel
         return HingeOracle(np.where(relevant, 1.0, -1.0), self.document_weights() * np.where(relevant, *weights))
 
@@ -224,7 +224,7 @@ class BinnedLinearRanker(LinearRanker):
                 np.array_equal(a, b) for a, b in zip(self.bin_edges_, X.edges)
             ):
                 raise InvalidInputError(
-                    f"the BinnedMatrix has other edges than in the training of this {name}. Transform both with the "
+                    f"the BinnedMatrix has other edges than the training data of this {name}. Transform both with the "
                     "same fitted ScoreBinning",
                     code="other-edges",
                 )

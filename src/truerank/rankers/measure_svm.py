@@ -168,8 +168,7 @@ class MeasureSVM(BinnedLinearRanker):
         ramp = self._is_ramp(measure)
         if self.slack_tol is not None and (ramp or self.solver != "n-slack"):
             raise InvalidInputError(
-                f"slack_tol={self.slack_tol} has an effect only with solver='n-slack' and bound='margin'. Set both, or "
-                "omit slack_tol",
+                f"slack_tol={self.slack_tol} requires solver='n-slack' and bound='margin'. Set both, or omit slack_tol",
                 argument="slack_tol",
             )
         self._keep_edges(data, valid)
@@ -213,7 +212,7 @@ class MeasureSVM(BinnedLinearRanker):
 
 
 def relevant_grade(rel: float | None, measure: Any, problem: Any, convention: str) -> float:
-    """Return the lowest relevant grade: as given, of the measure, the higher of two grades, or the convention's."""
+    """Return the lowest relevant grade: `rel`, the measure's, the higher one of two grades, or the convention's."""
     if rel is not None:
         return float(rel)
     if measure is not None and measure.gives("rel"):

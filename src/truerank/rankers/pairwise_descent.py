@@ -132,7 +132,7 @@ class PairwiseDescent(LinearRanker):
     [1, 2, 1, 2]
     """
 
-    instead_of_parts = "use `fit_file`, which reads a LETOR file of any size block by block"
+    instead_of_parts = "Call fit_file(path), which reads a LETOR file of any size block by block"
     model_attributes: ClassVar[dict[str, str]] = {
         "intercept_": "float??",
         "descent_state_": "dict of any",
@@ -359,8 +359,7 @@ class PairwiseDescent(LinearRanker):
         if not np.isfinite(result).all():
             raise InvalidInputError(
                 f"the weights diverged (loss {self.loss!r}, learning_rate {self.learning_rate!r}, alpha "
-                f"{self.alpha_:g}). Scale the columns, or use learning_rate='basic', a smaller eta0 or a larger "
-                "alpha",
+                f"{self.alpha_:g}). Scale the columns, or use learning_rate='basic', a smaller eta0 or larger alpha",
                 code="diverged",
             )
         return result

@@ -142,7 +142,8 @@ class RankerPipeline(Ranker):
         shares = np.asarray(self.ranker_.feature_importances_, dtype=np.float64)
         if len(shares) != self.n_features_in_:
             raise AttributeError(
-                "feature_importances_: the transformers made other columns; see permutation_importance"
+                f"feature_importances_: the transformers made {len(shares)} columns of {self.n_features_in_}. Use "
+                "permutation_importance(X, y, qid=qid)"
             )
         return shares
 

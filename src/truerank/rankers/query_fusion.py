@@ -75,7 +75,8 @@ class QueryFusion(RunFusion):
         coef = getattr(self.ranker_, "coef_", None)
         if not isinstance(self.ranker_, LinearRanker) or coef is None or len(self._features().parts) > 1:
             raise InvalidInputError(
-                f"a fusion of {self._features()} by {type(self.ranker_).__name__} has no single weight for each run",
+                f"a fusion of {self._features()} by {type(self.ranker_).__name__} has no weight for each run. Use "
+                "a linear ranker and one feature",
                 code="no-run-weights",
             )
         r = pool.n_runs
@@ -95,9 +96,8 @@ class QueryFusion(RunFusion):
     def _standardised(self, pool: RunPool) -> np.ndarray:
         values, names = query_features(pool)
         if names != self.query_names_:
-            lacking = [name for name in self.query_names_ if name not in names] or names
             raise InvalidInputError(
-                f"the pool has other features of queries than in training: {lacking[0]!r} is missing or new",
+                f"the pool has the query features {list(names)}, but training had {list(self.query_names_)}",
                 argument="runs",
                 remedies=["make the pool with the same query_features"],
             )

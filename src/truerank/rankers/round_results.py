@@ -27,7 +27,7 @@ class EvaluationResults(dict[str, Any]):
         for name, value in self.items():
             if _spelling(name) == wanted:
                 return value
-        raise KeyError(f"{key!r}; there are {', '.join(map(repr, self))}")
+        raise KeyError(f"{key!r} is not among {', '.join(map(repr, self))}")
 
 
 class NotHere:

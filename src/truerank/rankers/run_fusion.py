@@ -166,12 +166,12 @@ class RunFusion(BaseEstimator):
         return pool.to_run(self.pool_scores(pool), depth=depth, tag=tag)
 
     def known_runs(self, pool: RunPool) -> RunPool:
-        """Return the pool with the runs of `fit` alone, in their order."""
+        """Return the pool with only the runs of `fit`, in the order of `fit`."""
         check_is_fitted(self, "ranker_")
         return pool.select_names(self.run_names_)
 
     def pool_scores(self, pool: RunPool) -> np.ndarray:
-        """Return scores (n,) of a pool's documents; its runs must be those of `fit`, in their order."""
+        """Return scores (n,) of a pool's documents; its runs must be the runs of `fit`, in the order of `fit`."""
         check_is_fitted(self, "ranker_")
         features = self._features()
         binned = _as_binned(features, self.ranker_)
@@ -236,8 +236,7 @@ class RunFusion(BaseEstimator):
             return NonnegativeListNet() if self.nonnegative else ListNet()
         if self.nonnegative and not isinstance(self.ranker, NonnegativeListNet):
             raise InvalidInputError(
-                f"nonnegative=True requires the ranker NonnegativeListNet, got {type(self.ranker).__name__}. Omit "
-                "ranker",
+                f"nonnegative=True requires NonnegativeListNet, got {type(self.ranker).__name__}. Omit ranker",
                 argument="nonnegative",
             )
         return clone(self.ranker)

@@ -64,7 +64,8 @@ def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.
         right.append(treatment == "AsTrue")
     size = 1 + max(names, default=-1)
     if size > 2 * len(names) + 1000:
-        raise reader.fail("features_info.float_features", f"flat_feature_index {size - 1} with {len(names)} features")
+        what = f"expected flat_feature_index below {2 * len(names) + 1000} for {len(names)} features, got {size - 1}"
+        raise reader.fail("features_info.float_features", what)
     ordered = [names.get(k, f"f{k}") for k in range(size)]
     return reader.names(ordered, "features_info"), np.array(columns, dtype=np.int64), np.array(right, dtype=bool)
 

@@ -156,7 +156,7 @@ class _Questions:
         self.kinds: set[str] = set()
 
     def split(self, feature: int, threshold: float, default_left: bool, missing: str, left: Any, right: Any) -> Split:
-        self.reader.fail_if(feature in self.listed, f"column {feature}", "a categorical column has a split by order")
+        self.reader.fail_if(feature in self.listed, f"column {feature}", "a categorical column is split at a threshold")
         self.kinds.add(missing)
         if missing == "None":  # nan is replaced by 0
             return Split(feature, threshold, left, right, missing_right=not threshold >= 0.0)
@@ -172,7 +172,7 @@ def _add_text_tree(
     block: dict[str, str], place: str, n_features: int, questions: _Questions, builder: TreeBuilder
 ) -> None:
     reader = questions.reader
-    reader.fail_if(block.get("is_linear", "0") != "0", place, "linear leaves (linear_tree) are not read")
+    reader.fail_if(block.get("is_linear", "0") != "0", place, "linear leaves are not read: set linear_tree=False")
     reader.known(block, _TREE, place)
     leaves = reader.integer(block.get("num_leaves"), f"{place}, num_leaves", 1, 1 << 31)
     n_sets = reader.integer(block.get("num_cat", "0"), f"{place}, num_cat")
@@ -238,7 +238,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
 
         def look(node: Any, place: str = place) -> Leaf | Split | Membership:
             if isinstance(node, dict) and "leaf_value" in node:
-                reader.fail_if("leaf_coeff" in node, place, "linear leaves (linear_tree) are not read")
+                reader.fail_if("leaf_coeff" in node, place, "linear leaves are not read: set linear_tree=False")
                 return Leaf(reader.number(reader.known(node, _JSON_LEAF, place)["leaf_value"], f"{place}.leaf_value"))
             reader.choice(reader.part(node, "decision_type", str, place), ("<=", "=="), f"{place}.decision_type")
             missing = reader.part(reader.known(node, _JSON_SPLIT, place), "missing_type", str, place)

@@ -246,7 +246,8 @@ class Reader:
         """Return feature names after a check that they are different strings."""
         right = all(isinstance(name, str) and name for name in names)
         self.expect(right, place, "feature names that are texts and not empty", names)
-        self.fail_if(len(set(names)) != len(names), place, "two features have the same name")
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        self.fail_if(twice, place, f"two features have the same name {twice[:1]}")
         return tuple(names)
 
 

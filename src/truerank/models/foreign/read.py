@@ -232,7 +232,7 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
         return model
     numbered = model.numbered or model.tool in _NUMBERED
     if (names is None or numbered) and size is not None and size < form.n_features:
-        raise reader.fail("", f"the model has {form.n_features} features, and n_features is {size}", code="width")
+        raise reader.fail("", f"n_features or feature_names give {size} of {form.n_features} features", code="width")
     if names is None:
         assert size is not None
         return replace(model, form=form.with_columns(list(range(form.n_features)), _filled(form.names, size)))
@@ -243,9 +243,7 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
         columns = [place[name] for name in form.names]
     else:
         unknown = next(name for name in form.names if name not in place)
-        raise reader.fail(
-            "", f"the model's feature {unknown!r} is not among the feature names given", code="unknown-feature"
-        )
+        raise reader.fail("", f"the feature {unknown!r} is not among {', '.join(names[:10])}", code="unknown-feature")
     categories = {columns[k]: listed for k, listed in model.categories.items()}
     return replace(model, form=form.with_columns(columns, tuple(names)), categories=categories)
 

@@ -149,7 +149,7 @@ def read_plugin(value: Any, reader: Reader, names: list[str] | None = None) -> F
     elif kind in ("model/xgboost+json", "model/xgboost+json+raw"):
         model = _plugin_trees(parsed, kind.endswith("raw"), names, reader)
     else:
-        raise reader.fail("model.type", f"unknown type {kind!r}")
+        raise reader.fail("model.type", f"expected model/linear, /ranklib or /xgboost+json[+raw], got {kind!r}")
     form = model.form
     normalizers = _plugin_normalizers(value.get("feature_normalizers"), form.names, reader)
     return replace(model, tool="elasticsearch", form=replace(form, normalizers=normalizers))
@@ -170,7 +170,7 @@ def _plugin_trees(parsed: Any, raw: bool, names: list[str] | None, reader: Reade
             parsed = reader.part(parsed, "splits", list, place)
         model = xgboost.read_dump(parsed, reader, names, plugin=True)
     if objective is not None and objective not in _OBJECTIVES:
-        raise reader.fail(f"{place}.objective", f"the plugin refuses {objective!r}", code="objective")
+        raise reader.fail(f"{place}.objective", f"got {objective!r}, not one of {_OBJECTIVES}", code="objective")
     if as_zero:
         return replace(model, absent=0.0, missing="")
     return replace(
@@ -184,7 +184,7 @@ def _linear(parsed: Any, names: list[str] | None, reader: Reader) -> ForeignMode
     columns = list(parsed) if names is None else names
     known = set(columns)
     unknown = next((name for name in parsed if name not in known), None)
-    reader.fail_if(unknown is not None, "model.definition", f"there is no feature {unknown!r}")
+    reader.fail_if(unknown is not None, "model.definition", f"feature {unknown!r} is not among {columns[:10]}")
     coef = np.array([reader.number(parsed.get(name, 0.0), f"model.definition.{name}") for name in columns])
     form = ModelForm(reader.names(columns, "model.definition"), Linear(coef), allow_nan=False, float32_sums=True)
     return ForeignModel("elasticsearch", form, float32=True, absent=0.0)
@@ -206,5 +206,5 @@ def _plugin_normalizers(value: Any, names: tuple[str, ...], reader: Reader) -> N
         k = columns[name]
         subtract[k] = first
         divide[k] = second - first if kind == "min_max" else second
-        reader.fail_if(not divide[k] > 0, place, "the normalizer does not divide by a positive number")
+        reader.fail_if(not divide[k] > 0, place, f"the normalizer must divide by a number above 0, got {divide[k]:g}")
     return Normalizers(subtract, divide)

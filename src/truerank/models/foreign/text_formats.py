@@ -92,9 +92,9 @@ def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features
 
 
 def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) -> ForeignModel:
-    reader.fail_if(
-        re.search(r"<[!?]", text), "", "the file has a declaration or an entity, which RankLib does not write"
-    )
+    if found := re.search(r"<[!?].{,38}", text):
+        what = f"RankLib writes no XML comment, declaration or entity, got {found[0]!r}. Save the model again"
+        raise reader.fail(f"line {1 + text.count(chr(10), 0, found.start())}", what)
     start = text.find("<ensemble")
     try:
         root = ElementTree.fromstring(f"<model>{text[start:] if start >= 0 else ''}</model>")
@@ -113,7 +113,7 @@ def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) ->
             weight = reader.number(tree.get("weight", "1"), f"{place}, weight") / len(bags)
             look = _look(place, np.float32(weight), ids, reader)
             reader.known(_tags(tree), _TREE, place)
-            reader.fail_if(len(tree) != 1, place, "expected a <tree> that holds one <split>")
+            reader.fail_if(len(tree) != 1, place, f"expected one <split> in each <tree>, got {len(tree)}")
             builder.add(tree[0], look)
     names = _numbered_names(max(ids, default=0), n_features, reader)
     # A random forest is a mean over bags; each bag is a sum in float32.
@@ -199,7 +199,7 @@ def read_sofia_ml(text: str, reader: Reader) -> ForeignModel:
 def _numbered_names(largest: int, n_features: int | None, reader: Reader) -> tuple[str, ...]:
     """Return names for the features of a model that numbers them from 1 to `largest`."""
     wrong = n_features is not None and largest > n_features
-    reader.fail_if(wrong, "", f"the model uses feature {largest}, and n_features is {n_features}")
+    reader.fail_if(wrong, "", f"the model uses feature {largest}, but n_features or feature_names end at {n_features}")
     return tuple(default_names(n_features or largest))
 
 

@@ -109,7 +109,7 @@ def read_saved(value: Any, reader: Reader, *, plugin: bool = False) -> ForeignMo
 
 
 def _trees_of(model: dict[str, Any], weights: list[float] | None, place: str, reader: Reader) -> list[Any]:
-    """Return the trees after a check of their number and of their only output."""
+    """Return the trees after a check of their number, and that all have the same output."""
     trees: list[Any] = reader.part(model, "trees", list, place)
     param = reader.part(model, "gbtree_model_param", dict, place)
     at = f"{place}.gbtree_model_param"
@@ -118,12 +118,12 @@ def _trees_of(model: dict[str, Any], weights: list[float] | None, place: str, re
     if weights is not None:
         reader.count(weights, len(trees), "learner.gradient_booster.weight_drop", "weights, one for each tree")
     outputs = reader.part(model, "tree_info", list, place) if "tree_info" in model else []
-    reader.fail_if(any(outputs), f"{place}.tree_info", "a tree belongs to another output than the first")
+    reader.fail_if(any(outputs), f"{place}.tree_info", f"expected only output 0, got {next(filter(None, outputs), 0)}")
     return trees
 
 
 def _listed(value: Any, place: str, n_features: int, reader: Reader) -> dict[int, Categories]:
-    """Return the lists of categories by column; the file joins texts, and `offsets` has the end of each."""
+    """Return the lists of categories by column; the file joins texts, and `offsets` has the end of each text."""
     lists: dict[int, Any] = {}
     encoded = [] if value is None else reader.part(reader.known(value, _CATEGORIES, place), "enc", list, place)
     reader.count(encoded, n_features if encoded else 0, f"{place}.enc", "lists, one for each column")
@@ -146,7 +146,7 @@ def _listed(value: Any, place: str, n_features: int, reader: Reader) -> dict[int
 
 
 def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, reader: Reader) -> tuple[int, Any]:
-    """Return the number of trees that `predict` adds: up to the best round with XGBRanker, else all; and notes."""
+    """Return the number of trees that `predict` adds (for XGBRanker up to the best round), and notes for the user."""
     attributes = learner.get("attributes")  # of any names, and without effect but for these
     if not isinstance(attributes, dict):
         return count, ()
@@ -251,7 +251,7 @@ def _add_saved_tree(
             before = lambda c: _below(np.float32(c))  # noqa: E731
             sides = children[1], children[0], not default[node]
             return Membership.of(feature, categories[node], listed.get(feature), before, *sides)
-        reader.fail_if(feature in listed, at, "a categorical column has a split by order")
+        reader.fail_if(feature in listed, at, "a categorical column is split at a threshold")
         value = reader.float32(conditions[node], f"{at}, split_conditions")
         return Split(feature, _below(value), children[0], children[1], missing_right=not default[node])
 
@@ -323,7 +323,7 @@ def read_dump(value: Any, reader: Reader, names: list[str] | None = None, *, plu
     trees = builder.trees()
     if names is None and found and all(name[:1] == "f" and name[1:].isdigit() for name in found):
         size = 1 + max(int(name[1:]) for name in found)  # f0, f1, … are columns
-        reader.fail_if(size > MOST_FEATURES, "", f"a feature is called f{size - 1}")
+        reader.fail_if(size > MOST_FEATURES, "", f"expected numbers below {MOST_FEATURES}, got the feature f{size - 1}")
         columns = np.array([int(name[1:]) for name in found], dtype=np.int64)
         trees = replace(trees, features=columns[trees.features])
         names = [f"f{k}" for k in range(size)]

@@ -270,7 +270,7 @@ class PartTrees:
 
 
 class _Sums(dict[str, Any]):
-    """Named sums with addition."""
+    """Sums by name, which can be added to other sums of the same names."""
 
     def __add__(self, other: dict[str, Any]) -> _Sums:
         return _Sums({name: value + other[name] for name, value in self.items()})

@@ -57,7 +57,7 @@ class ColumnSummary:
         return cls(ordered[first], narrowed(np.diff(starts)), limit=limit)._cut()
 
     def merged(self, other: ColumnSummary) -> ColumnSummary:
-        """Return the summary of both columns."""
+        """Return the summary of the values of both summaries."""
         room = len(self.values) + len(other.values)
         values, counts = np.empty(room, self.values.dtype), np.empty(room, np.int64)
         sides = ((kernel_array(one.values), one.counts.astype(np.int64)) for one in (self, other))
@@ -123,13 +123,13 @@ class RankSearch:
         self._narrow(ranks, summary)
 
     def take(self, counts: np.ndarray, inside: ColumnSummary) -> None:
-        """Take the counts below and in each interval, int64 (2, k), and the summaries of the values inside."""
+        """Take the counts below and in each interval, int64 (2, k), and summaries of the values in the intervals."""
         below, within = counts
         before = np.cumsum(within) - within
         self._narrow(self.ranks + (before - below)[self._interval], inside)
 
     def _narrow(self, ranks: np.ndarray, summary: ColumnSummary) -> None:
-        """Narrow the intervals by the summary of their values, among which the wanted ones have `ranks`."""
+        """Narrow the intervals by the summary of their values, among which the wanted values have `ranks`."""
         ends = np.cumsum(summary.counts, dtype=np.int64)
         if summary.error == 0.0:
             self.found = summary.values[np.searchsorted(ends, ranks, side="right")]

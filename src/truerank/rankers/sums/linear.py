@@ -68,7 +68,7 @@ class LinearProblem:
         return self.alone
 
     def _mass(self) -> float:
-        """Return the number of rows, or the sum of their weights as shares of the heaviest."""
+        """Return the number of rows, or the sum of their weights as shares of the largest weight."""
         if self._heaviest is None:
             return float(self.data.n_rows)
         return float(self.data.statistics(_mass, self._heaviest))
@@ -255,7 +255,7 @@ def _blocks_by_content(data: RowSource, of_pairs: bool, n_blocks: int | None) ->
 
 
 def _order(part: Part, n_jobs: int | None) -> tuple[np.ndarray, bool, bool]:
-    """Order the rows; return the largest magnitude in each column (p,), and whether X is not dense, and binned."""
+    """Order the rows; return the columns' largest magnitudes (p,), if X is sparse or binned, and if it is binned."""
     X = part.data.X
     part.memory["problem"] = PartProblem(part.data, n_jobs)
     if isinstance(X, BinnedMatrix):
@@ -264,7 +264,7 @@ def _order(part: Part, n_jobs: int | None) -> tuple[np.ndarray, bool, bool]:
 
 
 def _shares(problem: PartProblem, heaviest: float | None) -> np.ndarray:
-    """Return the weight of each query as a share of the heaviest (m,); 1 without weights."""
+    """Return the weight of each query as a share of the largest weight (m,); 1 without weights."""
     weight = np.ones(len(problem.offsets) - 1) if problem.query_weight is None else problem.query_weight
     return weight if heaviest is None else weight / heaviest
 
@@ -302,7 +302,7 @@ def _let_go(part: Part, derived: Any) -> None:
 
 @contextmanager
 def _rows_for(part: Part, name: str) -> Iterator[Any]:
-    """Return a stored object with its rows, which are read again unless they stay in memory."""
+    """Yield a stored object with its rows, which are read again unless they stay in memory."""
     derived = part.memory[name]
     if not part.hold:
         derived.rows = part.memory["problem"].rows_of(part.data.X)

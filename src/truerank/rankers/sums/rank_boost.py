@@ -76,7 +76,7 @@ class PairPotentials:
         self._X = self._X[:0]  # a grid has codes instead
 
     def sums(self) -> tuple[float, float, np.ndarray]:
-        """Update the potentials; return (M, Z, their sums by bin of a grid) of all rows, for `add_scaled`."""
+        """Update the potentials; return M, Z and the sums of potentials by bin of a grid, for `add_scaled`."""
         grid = self.search if isinstance(self.search, GridStumps) else None
         parts = run_blocks(lambda a, b: self._statistics(a, b, grid), self._blocks, self.n_jobs)
         if not parts:
@@ -158,7 +158,7 @@ class PairWeights:
             self._grid = GridStumps(np.zeros((0, self._n_features)), np.zeros(0, np.int64), thresholds, 1, ranges)
         elif self._rows.alone is None:
             raise InvalidInputError(
-                'thresholds="all" requires all rows in one place. On a cluster, pass a number, such as thresholds=1000',
+                'thresholds="all" requires all rows in memory. On a cluster, pass a number, such as thresholds=1000',
                 argument="thresholds",
             )
         self._rows.statistics(_prepare, thresholds, ranges, keep=True)

@@ -134,7 +134,7 @@ class GrowthTogether(LevelSearch):
         return np.asarray((question.right & mask) <= (question.left & mask))
 
     def _best_of_owners(self, level: Level, used: np.ndarray, from_below: list[np.ndarray]) -> Question | None:
-        """Return the best question; `from_below` are sums for the blocks `used`."""
+        """Return the best question; `from_below` are the sums of other members for the blocks `used`."""
 
         def sums(blocks: np.ndarray) -> np.ndarray:
             there = np.searchsorted(used, blocks)
@@ -161,7 +161,7 @@ class GrowthTogether(LevelSearch):
         return np.unique(self._search_of_sums.block_of[features])
 
     def _histograms(self, level: Level, blocks: np.ndarray) -> np.ndarray:
-        """Return words by leaf, feature and code, int64 (blocks, leaves, 8, codes + 1), missing values last."""
+        """Return histograms of packed sums, int64 (blocks, leaves, 8 features, bins + 1), missing values last."""
         leaves, width = 1 << max(0, level.number - 1), self._width
         words = np.empty((len(blocks), leaves, BLOCK, width + 1), dtype=np.int64)
 
@@ -178,10 +178,10 @@ class GrowthTogether(LevelSearch):
 
 
 class SumSearch(HistogramSearch):
-    """The search over histograms that were summed elsewhere."""
+    """The level search over sums of histograms that the caller passes."""
 
     def best(self, level: Level, blocks: np.ndarray, sums: np.ndarray) -> Question | None:
-        """Return the best question about the features of some blocks, given the sums for these."""
+        """Return the best question about the features of some blocks, given the sums of these blocks."""
         self._sums = dict(zip(blocks.tolist(), sums))
         here = np.isin(self.block_of, blocks)
         return self._best(replace(level, permitted=level.permitted & here))
