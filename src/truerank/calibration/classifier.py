@@ -276,7 +276,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rarest = min(int(positive.sum()), int((~positive).sum()))
         calibrator = make_calibrator(_BINARY_FORMS.get(str(self.method), self.method))
         if len(classes) < 2 or rarest < 2:
-            warn(f"class {name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior")
+            warn(f"too few rows ({rarest}) have, or lack, {name} to cross-validate: its probability is the prior")
             return [(None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight))]
         scores = np.full(len(positive), np.nan)
         about = f" of {name}" if name.startswith("label") else ""
@@ -447,8 +447,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         n *= max(1, len(getattr(self, "ensemble_", None) or []))
         own = "JointCalibrator" if kind == "classes" else "Calibrator"
         check_fields(self, {"estimators_": f"list[{n}] of any", "calibrators_": f"list[{n}] of {own}"})
-        if kind == "classes" and len(self.calibrators_[0].classes_) != len(self.classes_):
-            raise ModelFileError("CalibratedClassifier: the calibrator has another number of classes")
+        if kind == "classes" and (found := len(self.calibrators_[0].classes_)) != len(self.classes_):
+            raise ModelFileError(f"CalibratedClassifier: the calibrator has {found} classes, not {len(self.classes_)}")
 
 
 class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -513,15 +513,15 @@ def _for_several_classes(estimator: Any) -> Any:
 
 
 def _scores_of_classes(estimator: Any, X: Matrix, classes: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return scores (n, classes) and whether they are log probabilities; classes that the fold lacks get the lowest."""
+    """Return scores (n, classes), the lowest for classes that a fold lacks, and whether they are log probabilities."""
     scores, are_log_p = class_scores(estimator, X)
     seen = estimator.classes_
     if scores.shape[1] == 1 and len(seen) == 2:
         scores = np.stack([-scores[:, 0], scores[:, 0]], axis=1)
     if scores.shape[1] != len(seen):
         raise InvalidInputError(
-            f"{type(estimator).__name__} gives {scores.shape[1]} scores for {len(seen)} classes; calibration of "
-            "several classes needs one each"
+            f"{type(estimator).__name__} gives {scores.shape[1]} scores for {len(seen)} classes, but calibration of "
+            "several classes requires one score for each class"
         )
     if len(seen) == len(classes):
         return scores, are_log_p

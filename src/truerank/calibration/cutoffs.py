@@ -182,7 +182,8 @@ class Cutoff(BaseEstimator):
         n = columns.shape[1]
         if (n > 1 and self.query_score != "learned") or np.isnan(columns).any():
             raise InvalidInputError(
-                'score must have one finite number for each unit. Several columns require query_score="learned"',
+                f"score must be one finite number for each unit, got {n} columns with {np.isnan(columns).sum()} NaN. "
+                'Several columns without NaN require query_score="learned"',
                 argument="score",
             )
         self._set_reference(columns, ["score"] if n == 1 else [f"score {j + 1}" for j in range(n)])
@@ -327,9 +328,8 @@ class Cutoff(BaseEstimator):
                 argument="scores",
             )
         if self.query_score == "expected-relevant" and not ((columns[:, 0] >= 0) & (columns[:, 0] <= 1)).all():
-            raise InvalidInputError(
-                "expected-relevant requires scores that are probabilities. Use mean-top for others", argument="scores"
-            )
+            what = f"probabilities as scores, got {columns[:, 0].min():g} to {columns[:, 0].max():g}. Or use mean-top"
+            raise InvalidInputError(f"expected-relevant requires {what}", argument="scores")
         grouping = group_rows(np.zeros(len(columns)) if qid is None else qid, len(columns))
         return grouping.grouped(columns), grouping
 
@@ -345,7 +345,7 @@ class Cutoff(BaseEstimator):
             found = list_statistics(columns, grouping.offsets, loss.k or 3)
         if found.shape[1] != len(self.names_):
             raise InvalidInputError(
-                f"the scores have other columns than in fit: {', '.join(self.names_)}. Pass the same columns"
+                f"fit had {', '.join(self.names_)}, got {found.shape[1]} statistics. Pass the same columns"
             )
         return found
 
@@ -445,7 +445,7 @@ class Cutoff(BaseEstimator):
         return f"at the first threshold the mean loss is {risk[first]:.3f} and its bound {bound[first]:.3f}"
 
     def _verdict(self) -> str:
-        """Return that no threshold keeps the promise, and what would be needed."""
+        """Return a sentence: no threshold keeps the promise, and how many queries would be needed."""
         more = f"about {self.needed_:,.0f} would be needed if this loss is the true one"
         if math.isinf(self.needed_):
             more = f"more would not help, because this loss is not below at_most={self.at_most:g}"
@@ -494,8 +494,10 @@ def _columns(scores: ArrayLike, name: str) -> np.ndarray:
     columns = columns[:, None] if columns.ndim == 1 else columns
     if columns.ndim != 2 or 0 in columns.shape:
         raise InvalidInputError(f"{name} must have shape (n,) or (n, r) with at least one row, got {np.shape(scores)}")
-    if not np.isfinite(columns[:, 0]).all() or np.isinf(columns).any():
-        raise InvalidInputError(f"{name} must be finite; only columns of further runs may hold NaN", argument=name)
+    bad = np.isinf(columns) | (np.isnan(columns) & (np.arange(columns.shape[1]) == 0))
+    if bad.any():
+        what = f"{name} has {columns[bad][0]} in row {np.argwhere(bad)[0, 0]}, and only further columns may have NaN"
+        raise InvalidInputError(what, argument=name)
     return columns
 
 

@@ -108,8 +108,9 @@ def least_expected_cost(probabilities: ArrayLike, costs: ArrayLike) -> np.ndarra
             f"shapes {p.shape} and {table.shape}",
             argument="probabilities",
         )
-    if not (np.isfinite(p).all() and np.isfinite(table).all()):
-        raise InvalidInputError("probabilities and costs must be finite", argument="probabilities")
+    both = np.append(p, table)
+    if len(wrong := both[~np.isfinite(both)]):
+        raise InvalidInputError(f"probabilities and costs must be finite, got {wrong[0]}", argument="probabilities")
     return np.argmin(p @ table, axis=1)
 
 

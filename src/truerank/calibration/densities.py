@@ -410,7 +410,7 @@ class HybridCalibrator(DensityCalibrator):
 
 
 def _exponent(distance: np.ndarray, sides: np.ndarray) -> np.ndarray:
-    """Return exponents at distances from the mode; `sides` (4,) holds linear and quadratic, left and right of it."""
+    """Return exponents at distances from the mode; `sides` (4,) has the linear and quadratic term of each side."""
     linear_l, quadratic_l, linear_r, quadratic_r = sides
     right = distance * (linear_r + quadratic_r * distance)
     return np.where(distance > 0.0, right, distance * (quadratic_l * distance - linear_l))

@@ -384,7 +384,7 @@ def _checked(
 def _variance_between(
     residual: np.ndarray, place: np.ndarray, counts: np.ndarray, group: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the variance of each bin's mean residual between groups (0 if there is one), and its groups, (bins,)."""
+    """Return the variance of each bin's mean residual between groups (0 for one group), and the number of groups."""
     cell, own = np.unique(place * (int(group.max()) + 1) + group, return_inverse=True)
     bins = cell // (int(group.max()) + 1)
     rows, sums = np.bincount(own), np.bincount(own, weights=residual)

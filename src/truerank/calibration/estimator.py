@@ -24,7 +24,8 @@ else:
             """Set parameters; InvalidInputError for an unknown name."""
             for name, value in params.items():
                 if name not in self.get_params():
-                    raise InvalidInputError(f"{type(self).__name__} has no parameter {name!r}")
+                    known = ", ".join(self.get_params())
+                    raise InvalidInputError(f"{type(self).__name__} has no parameter {name!r}, only {known}")
                 setattr(self, name, value)
             return self
 

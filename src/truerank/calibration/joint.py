@@ -123,7 +123,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         index = np.minimum(np.searchsorted(names, labels), len(names) - 1)
         if (names[index] != labels).any():
             raise InvalidInputError(
-                f"y holds {labels[names[index] != labels][0]!r}, which is not one of the classes", argument="y"
+                f"y has {labels[names[index] != labels].tolist()[0]!r}, not one of {names.tolist()}", argument="y"
             )
         weight = as_weight(sample_weight, len(values))
         if weight is not None and not weight.all():
@@ -428,9 +428,9 @@ class JointPool(JointCalibrator):
         n_classes = len(self.classes_)
         for name, member in zip(self.methods_, self.members_):
             if name not in _MEMBERS or (member is None) != (_MEMBERS[name][1] is None):
-                raise ModelFileError(f"JointPool: methods_ has the unknown member {name!r}")
+                raise ModelFileError(f"JointPool: {name!r} in methods_ is unknown, or does not fit its member")
             if member is not None and len(member.classes_) != n_classes:
-                raise ModelFileError(f"JointPool: member {name!r} has another number of classes")
+                raise ModelFileError(f"JointPool: {name!r} has {len(member.classes_)} classes, expected {n_classes}")
         check_fields(self, {"calibrators_": f"list[{n_classes if self._needs_log_odds() else 0}] of Calibrator"})
         super().check_model()
 

@@ -202,7 +202,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             return [self.classes_[row].tolist() for row in taken]
         if costs and len(self.classes_) > 2:
             raise InvalidInputError(
-                "costs of false positives and negatives require documents with any number of labels, or two labels"
+                f"{', '.join(costs)} require two labels, or documents with any number of labels, but each document has "
+                f"one of {len(self.classes_)} labels"
             )
         if costs:
             return self.classes_[(decide(self.predict_proba(X)[:, 1], **costs) == 1).astype(np.int64)]
@@ -261,16 +262,14 @@ def _names(sets: list[list[Any]]) -> list[Any]:
         for label in labels:
             if is_missing(label):
                 raise InvalidInputError(
-                    f"y[{number}] is {label!r}, which is not a label. Leave the document out, or pass [] for one "
-                    "without labels",
+                    f"y[{number}] is {label!r}, which is not a label. Leave the document out, or pass []",
                     code="no-label",
                 )
             first.setdefault(isinstance(label, str), (label, number))
     if len(first) > 1:
         (text, at), (other, place) = first[True], first[False]
         raise InvalidInputError(
-            f"labels must be all text or all numbers: y[{at}] is {text!r} and y[{place}] is {other!r}. Convert them "
-            "with str",
+            f"labels must be all text or all numbers: y[{at}] is {text!r} and y[{place}] is {other!r}. Use str(label)",
             code="mixed-labels",
         )
     return sorted({label for labels in sets for label in labels})

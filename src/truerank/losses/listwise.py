@@ -62,9 +62,8 @@ class CrossEntropyNDCG(Softmax):
     def targets(self, y: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         if float(np.abs(y).max(initial=0.0)) > _LARGEST_GRADE:
             raise InvalidInputError(
-                f"xe-ndcg: grades must lie within ±{_LARGEST_GRADE:g}, because the targets use 2^grade; got a "
-                f"magnitude of "
-                f"{float(np.abs(y).max()):g}: map the grades to a few levels",
+                f"xe-ndcg: grades must lie within ±{_LARGEST_GRADE:g}, because the targets use 2^grade, got "
+                f"±{float(np.abs(y).max()):g}. Map the grades to a few levels",
                 code="large-grade",
             )
         draw = 0.5 if self._rng is None else self._rng.random(len(y))

@@ -141,7 +141,8 @@ def checked(
             )
     if (hessians[:1] if hessians.strides == (0,) else hessians).min(initial=0.0) < 0:
         raise InvalidInputError(
-            "the objective's hessians must not be negative. Return an upper bound or 1", code="negative-hessians"
+            f"the objective's hessians must be >= 0, got {hessians.min():g} in row {first_row + hessians.argmin()}",
+            code="negative-hessians",
         )
     return gradients, hessians
 

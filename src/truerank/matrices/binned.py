@@ -60,8 +60,7 @@ class BinnedMatrix:
             for column in np.flatnonzero(largest > np.diff(self.starts)):
                 n_edges = len(self.edges[column])
                 raise InvalidInputError(
-                    f"column {column} has {n_edges} edges, so that codes are at most {n_edges + 1}, but "
-                    f"{largest[column]} occurs",
+                    f"column {column} has {n_edges} edges and codes up to {n_edges + 1}, got {largest[column]}",
                     code="codes",
                 )
 
@@ -103,7 +102,7 @@ class BinnedMatrix:
         """Return some rows: a slice (a view), indices or a mask."""
         codes = self.codes[rows]
         if codes.ndim != 2:
-            raise InvalidInputError("a BinnedMatrix is indexed by a slice, an array of rows or a mask", code="index")
+            raise InvalidInputError(f"rows must be a slice, row numbers or a mask, got {rows!r:.40}", code="index")
         part = BinnedMatrix.__new__(BinnedMatrix)
         part.codes, part.edges, part.starts = np.ascontiguousarray(codes), self.edges, self.starts
         return part
@@ -118,7 +117,7 @@ class BinnedMatrix:
     def concatenate(parts: Sequence[BinnedMatrix]) -> BinnedMatrix:
         """Return the rows of several matrices with the same edges, in order."""
         if any(not parts[0].same_edges(part) for part in parts[1:]):
-            raise InvalidInputError("concatenate: the binned matrices have different edges", code="different-edges")
+            raise InvalidInputError("the matrices have different edges. Use one ScoreBinning", code="different-edges")
         return BinnedMatrix(np.concatenate([part.codes for part in parts]), parts[0].edges)
 
     def to_csr(self) -> Any:

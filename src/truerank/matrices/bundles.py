@@ -129,7 +129,7 @@ def bundle_columns(X: SparseMatrix, borders: list[np.ndarray]) -> BundledMatrix:
 
 
 def _bundles(stored: StoredRanks, away: np.ndarray, widths: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bundle, -1 without bytes, and the first code of each feature (p,)."""
+    """Return the bundle of each feature (p,), -1 for a feature without bytes, and the first code of each feature."""
     found = []
     for order in np.arange(len(away)), np.argsort(-away, kind="stable"):
         bundle, first = _assign(stored.starts, stored.rows, stored.ranks, order, widths, np.zeros((_OPEN, n), np.uint8))

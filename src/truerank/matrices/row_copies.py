@@ -2,8 +2,8 @@
 
 A row of weight 2 counts as two rows of weight 1, and no count depends on the unit of the weights. The weight of one
 copy is the largest number of which all weights are multiples, each within a millionth of a copy: weights of 1 and 2, or
-0.5 and 1, are one copy and two copies. If there is no such number, or only a number below 1/64 of the smallest weight,
-weights are rounded to multiples of a tiny number.
+0.5 and 1, are one copy and two copies. Weights are rounded to multiples of the largest weight / 2^30 (more from 32,768
+rows on) if there are over 1,024 different weights, or no such number reaches this and the smallest weight / 64.
 """
 
 from __future__ import annotations

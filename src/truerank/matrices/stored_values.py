@@ -90,7 +90,7 @@ class SparseValues:
 
 
 class Codes:
-    """Codes of bins: all codes, or all but the missing codes if most codes are missing.
+    """Codes of bins. If most codes are missing, the missing codes are not stored.
 
     The kernels read a `table` with the score of each code of each column, float64 (p, codes).
     """

@@ -63,7 +63,7 @@ class FunctionMeasure(Measure):
                     number = math.nan
                 if not math.isfinite(number):
                     raise InvalidInputError(
-                        f"measure {self.name}: expected a finite number for query number {query}, got {value!r}",
+                        f"{self.name} must be finite, got {value!r} for query {ordered.judgements.query_ids[query]}",
                         code="not-finite",
                     )
                 result[row, query] = number

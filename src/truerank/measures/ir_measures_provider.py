@@ -49,7 +49,7 @@ def provider(convention: str = "trec9") -> Any:
         cutoff = measure.params.get("cutoff")
         forms = (ir_measures.ERR, ir_measures.nDCG, ir_measures.nDCG(dcg="exp-log2"))
         if cutoff is None or measure not in [form @ cutoff for form in forms]:
-            raise InvalidInputError(f"{convention} has nDCG and ERR with a cutoff, got {measure}")
+            raise InvalidInputError(f"{convention} supports nDCG and ERR with a cutoff, such as nDCG@10, got {measure}")
         return parse_measure(f"{measure.NAME}@{cutoff}", convention)(missing_topics="zero", empty="zero")
 
     class TruerankEvaluator(providers.Evaluator):

@@ -109,7 +109,7 @@ class _Plan:
         return np.ascontiguousarray(scores)
 
     def ranks(self, compared: np.ndarray, first: int, last: int) -> _Ranks:
-        """Return, for one ranking, the documents before each hit, the documents tied with it, and the hits by rank."""
+        """Return the numbers of documents before each hit and tied with it, and the hits by rank, for one ranking."""
         hit_offsets = self.hit_offsets[first : last + 1]
         before, size, order = (np.empty(hit_offsets[-1] - hit_offsets[0], dtype=np.int64) for _ in range(3))
         offsets = self.offsets[first : last + 1]

@@ -318,7 +318,7 @@ def _value(node: ast.expr, inside: str, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        raise InvalidInputError(f"{text!r}: cannot read the value {ast.unparse(node)!r}") from None
+        raise InvalidInputError(f"{text!r}: expected a number or a word, got {ast.unparse(node)!r}") from None
 
 
 def _suggest(name: str) -> str:

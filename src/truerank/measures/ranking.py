@@ -119,7 +119,7 @@ class Ordered:
         return self._hit_places[hits]
 
     def hit_groups(self, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each hit (k, h) the number of documents above its run of equal scores, and in the run."""
+        """Return for each hit (k, h) the numbers of documents above its run of equal scores and in this run."""
         start, length = self.groups()
         k, n = self.rows.shape
         first = hits.first_row if k == 1 else hits.first_row + n * np.arange(k)[:, None]

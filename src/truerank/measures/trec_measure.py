@@ -81,14 +81,15 @@ class TrecMeasure(Measure):
         """Return the measure; raise if the version of trec_eval does not have it."""
         if self.convention == "trec9" and self.root in _NEW:
             raise InvalidInputError(
-                f"{self.root} is new in trec_eval 10 and has no value under trec9; use trec", code="new-measure"
+                f"{self.root} is new in trec_eval 10 and has no value under convention 'trec9'. Use 'trec'",
+                code="new-measure",
             )
         return super().check()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         judgements, measure = ordered.judgements, RANKED[self.root]
         if float(self.rel) != int(self.rel):
-            raise InvalidInputError(f"{self.root}: rel must be a whole number, as in trec_eval, got {self.rel}")
+            raise InvalidInputError(f"{self.root}: rel must be an integer, as in trec_eval, got {self.rel}")
         level, counts, truncates = int(self.rel), _counts(judgements), self.setting("rounding") == "truncated"
         known = judgements.grades if judgements.judged is None else np.where(judgements.judged, judgements.grades, -0.5)
         marked = np.where(known < 0, np.where(known == -0.5, UNPOOLED, UNJUDGED), known).astype(np.int64)
@@ -120,9 +121,8 @@ def _counts(judgements: Judgements) -> list[list[int]]:
             grades = np.concatenate([grades, missing])
         whole = grades.astype(np.int64)
         if not np.array_equal(whole, grades):
-            raise InvalidInputError(
-                "measures of trec_eval require whole grades, but these judgements have fractions", code="grade"
-            )
+            what = f"grade {grades[whole != grades][0]:g} in query {judgements.query_ids[query]}"
+            raise InvalidInputError(f"trec_eval's measures require integer grades, got {what}", code="grade")
         counts.append(np.bincount(whole[whole >= 0]).tolist())
     return counts
 

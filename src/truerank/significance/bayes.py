@@ -155,7 +155,7 @@ class PracticalPair(NamedTuple):
         return next((name for name, probability in held.items() if probability >= SURE), "undecided")
 
     def entries(self) -> dict[str, Any]:
-        """Return the figures and the verdict, those of segments for a segment alone."""
+        """Return the figures and the verdict; only a segment has the fields of segments."""
         own = self._asdict() if self.segment else dict(zip(self._fields[:-3], self))
         return own | {"verdict": self.verdict}
 

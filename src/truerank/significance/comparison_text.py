@@ -26,7 +26,7 @@ def family(one: Any) -> str:
 
 
 def tested(one: Any) -> str:
-    """Return queries, test and correction."""
+    """Return the number of queries, the test and the correction in words."""
     fewest, most = (edge(one.pairs, key=lambda pair: pair.queries).queries for edge in (min, max))
     count = ("" if fewest == most else f"{fewest} to ") + counted(most, "query")
     corrected, below = "p not corrected" if one.correction == "none" else f"p corrected by {one.correction}", ""
@@ -41,7 +41,7 @@ def tested(one: Any) -> str:
 
 
 def caption(compared: Mapping[str, Any]) -> str:
-    """Return measures, convention, queries, test and correction of comparisons by measure."""
+    """Return the caption of comparisons by measure: measures, convention, queries, test and correction."""
     first, names = next(iter(compared.values())), ", ".join(compared)
     conventions = ", ".join(dict.fromkeys(titled(one.convention) for one in compared.values() if one.convention))
     about = f"{names or 'values'}, convention {conventions}; " if conventions else f"{names}; " * bool(names)
@@ -95,7 +95,7 @@ def sentences(one: Any) -> list[str]:
 
 
 def remarks_below(compared: Mapping[str, Any]) -> list[str]:
-    """Return the lines below tables of comparisons by measure: their sentences, and that about selection."""
+    """Return the lines below tables of comparisons by measure: `sentences`, and the warning about selection."""
     lines = []
     for name, one in compared.items():
         lines += [f"{name}: {line}" if len(compared) > 1 else line for line in sentences(one)]

@@ -36,7 +36,7 @@ class Segments(NamedTuple):
 
 
 class _Likelihood(NamedTuple):
-    """What a segment says at the nodes, and the normal posteriors of μ_s there (t, g, q)."""
+    """The likelihood of a segment at the nodes, and the normal posteriors of μ_s at the nodes (t, g, q)."""
 
     log_density: np.ndarray  # of its mean, given μ and τ (t, g)
     weight: np.ndarray  # of the nodes of σ_s; they add up to 1 over q
@@ -114,7 +114,7 @@ def segments_posterior(differences: Any, rope: float, loss: float = math.nan, *,
 
 
 def _nodes_of_mu(n: np.ndarray, mean: np.ndarray, squares: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    """Nodes of μ (t, g, 1) about its posterior mean with a normal prior, for each τ."""
+    """Return nodes of μ (t, g, 1) about its posterior mean with a normal prior, for each τ."""
     variance = tau[:, 0] ** 2 + (FREEDOM + squares) / ((FREEDOM + n - 1.0) * n)
     precision = (1.0 / variance).sum(axis=1) + 1.0 / SCALE**2
     centre = (mean / variance).sum(axis=1) / precision
@@ -138,7 +138,7 @@ def _likelihood(n: int, mean: float, squares: float, mu: np.ndarray, tau: np.nda
 
 
 def _mixture(log_weight: np.ndarray, one: _Likelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, centres and deviations of the normal distributions that matter in the posterior of μ_s."""
+    """Return weights, centres and deviations of the normal distributions that matter in the posterior of μ_s."""
     weight = np.exp(log_weight - log_weight.max())[..., None] * one.weight
     kept = weight > 1e-9 * weight.max()
     weight = weight[kept]

@@ -248,8 +248,7 @@ def verdict(differences: ArrayLike, margin: float | None = None, *, baseline: Ar
     values = as_sample(baseline, "baseline", nan=True)
     if len(values) != len(d):
         raise InvalidInputError(
-            f"baseline has {len(values)} values, but there are {len(d)} differences. One value for each difference is "
-            f"required",
+            f"baseline has {len(values)} values for {len(d)} differences. Pass one value for each difference",
             argument="baseline",
         )
     return decided("t", d, margin, failing_loss(values, values + d))

@@ -218,8 +218,9 @@ def as_sample(values: ArrayLike, name: str, nan: bool = False) -> np.ndarray:
         raise InvalidInputError(f"{name} must hold numbers: {error}", argument=name) from error
     if array.ndim != 1:
         raise InvalidInputError(f"{name} must be one-dimensional, one value for each query; got shape {array.shape}")
-    if np.isinf(array).any() or (not nan and np.isnan(array).any()):
-        raise InvalidInputError(f"{name} must hold finite numbers", argument=name)
+    bad = np.isinf(array) if nan else ~np.isfinite(array)
+    if bad.any():
+        raise InvalidInputError(f"{name} must be finite, got {array[bad][0]} at index {np.argmax(bad)}", argument=name)
     return array
 
 
@@ -442,13 +443,13 @@ def as_differences(differences: ArrayLike) -> np.ndarray:
     found = found[:, None] if found.ndim == 1 else found
     if found.ndim != 2 or np.isinf(found).any():
         raise InvalidInputError(
-            f"differences must be finite or NaN, of shape (topics, hypotheses); got shape {found.shape}",
+            f"differences (topics, pairs) must be finite or NaN, got {np.isinf(found).sum()} inf, shape {found.shape}",
             argument="differences",
         )
     defined = ~np.isnan(found)
     if not defined.any(axis=0).all():
         raise InvalidInputError(
-            "a comparison has no topic with values of both rankers. Compare rankers with common topics",
+            f"{np.sum(~defined.any(axis=0))} of {found.shape[1]} pairs have no common topic. Compare other rankers",
             code="no-common-topic",
         )
     return found if defined.any(axis=1).all() else found[defined.any(axis=1)]

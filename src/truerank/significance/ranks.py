@@ -87,7 +87,7 @@ def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int
 
 
 def _runs_alike(order: list[int], different: np.ndarray) -> list[list[int]]:
-    """Return the longest sequences in the order of means without a significant difference."""
+    """Return the longest groups of systems with consecutive means in which no pair differs significantly."""
     groups: list[list[int]] = []
     reached = 0
     for start in range(len(order)):

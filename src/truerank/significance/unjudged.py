@@ -172,7 +172,7 @@ def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dic
 
 
 def _with(judgements: Judgements, grades: np.ndarray, judged: np.ndarray | None = None) -> Judgements:
-    """Return the judgements with different grades and different marks of judged rows."""
+    """Return a copy of the judgements with these grades and this mask of judged rows."""
     other = copy(judgements)
     other.grades, other.judged, other.cache = grades, judged, {}
     return other

@@ -37,7 +37,7 @@ class Plan:
 
 @dataclass
 class Progress:
-    """The trees so far, as rows of `Ensemble`, and the validation measure and change of the objective after each."""
+    """The trees so far, as rows of `Ensemble`, and after each tree the validation measure and objective's change."""
 
     trees: list[tuple[np.ndarray, ...]] = field(default_factory=list)
     gains: list[np.ndarray] = field(default_factory=list)

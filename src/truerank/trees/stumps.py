@@ -228,7 +228,7 @@ class GridStumps:
         self.row_start, self.row_codes = offsets_of(np.count_nonzero(stays, axis=1)), paired[stays]
 
     def histogram(self, potentials: np.ndarray, first: int, last: int) -> np.ndarray:
-        """Return the sums of the potentials of rows first … last - 1 by pair bin, 0 for the fullest; they add up."""
+        """Return the sums of the potentials of rows first … last - 1 by pair bin, 0 for each pair's fullest bin."""
         sums = np.zeros(int(self.pair_start[-1]))
         _add_potentials(self.row_codes, self.row_start, potentials, first, last, sums)
         return sums

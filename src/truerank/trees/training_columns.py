@@ -61,7 +61,9 @@ class Scaling:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
         check_fields(self, self.FIELDS, p=n_features)
         if not (self.low <= self.high).all():
-            raise ModelFileError("ObliviousBoosting: feature_low_ must not exceed feature_high_")
+            raise ModelFileError(
+                f"ObliviousBoosting: feature_low_ > feature_high_ at {np.argmin(self.low <= self.high)}"
+            )
 
 
 def column_scaling(values: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:

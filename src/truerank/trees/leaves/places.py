@@ -124,12 +124,12 @@ class FlatPlaces:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
         total = int(self.sizes.sum())
         check_fields(self, self.FIELDS, p=n_features, knots=total, place_starts=total + len(self.features))
-        if not np.isin(ensemble.features, self.features).all():
-            raise ModelFileError("ObliviousBoosting: a feature of the trees has no place table")
-        for table in self.tables():
+        if len(lost := np.setdiff1d(ensemble.features, self.features)):
+            raise ModelFileError(f"ObliviousBoosting: feature {lost[0]} of the trees has no place table")
+        for feature, table in zip(self.features, self.tables()):
             upward = (np.diff(table.starts) > 0).all() and (np.diff(table.upper) > 0).all()  # False for nan
             if not upward or not (table.lower <= table.upper).all() or table.starts[0] != 0:
-                raise ModelFileError("ObliviousBoosting: a place table is not in ascending order")
+                raise ModelFileError(f"ObliviousBoosting: the place table of feature {feature} is not ascending")
 
 
 def knot_index(ends: list[tuple[np.ndarray, np.ndarray]]) -> StepIndex:
