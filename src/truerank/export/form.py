@@ -491,8 +491,8 @@ def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds:
     scales = normalizers.first if normalizers.affine else normalizers.second
     if (scales[features] <= 0).any():
         raise InvalidInputError(
-            f"column {features[scales[features] <= 0][0]} is scaled by 0 or a negative number, which reverses thresholds. "
-            "Fit without this scaling"
+            f"column {features[scales[features] <= 0][0]} is scaled by 0 or a negative number, which reverses "
+            "thresholds. Fit without this scaling"
         )
     one = Normalizers(normalizers.first[features], normalizers.second[features], normalizers.affine)
     finite = np.isfinite(thresholds)
