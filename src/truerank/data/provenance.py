@@ -25,7 +25,7 @@ from truerank.core.names import resolve
 from truerank.core.printing import counted
 from truerank.core.types import Scorer
 from truerank.data.columns import as_in_training, rows_for
-from truerank.data.grouping import id_text, sums_by_query
+from truerank.data.grouping import id_text, query_of_rows, sums_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part
 from truerank.data.rows import beside
@@ -331,11 +331,8 @@ def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, n
         few = np.arange(len(hashes))
         if len(few) > 4 * SIZE:  # enough for SIZE distinct ones
             few = np.argpartition(hashes, 4 * SIZE)[: 4 * SIZE]
-        queries = np.searchsorted(data.offsets, few, "right") - 1
         # Another part may have the same row, so that rows of several queries are dropped only where all parts meet.
-        own, of_query = hashes[few], rows[queries]
-        order = np.lexsort((of_query, own))
-        own, of_query = own[order], of_query[order]
+        own, of_query = _ordered(hashes[few], rows[query_of_rows(data.offsets)[few]])
         new = np.append(True, (own[1:] != own[:-1]) | (of_query[1:] != of_query[:-1]))[: len(own)]
         own, of_query = own[new], of_query[new]
         single = own[: 2 * SIZE], of_query[: 2 * SIZE], len(few) == len(hashes) and len(own) <= 2 * SIZE
@@ -349,12 +346,20 @@ def _in_one_query(hashes: np.ndarray, queries: np.ndarray, size: int) -> tuple[n
     >>> [one.tolist() for one in _in_one_query(hashes, queries, 9)[:2]]
     [[1, 3], [8, 7]]
     """
-    order = np.lexsort((queries, hashes))
-    hashes, queries = hashes[order], queries[order]
+    hashes, queries = _ordered(hashes, queries)
     first = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
     last = np.append(first[1:], len(hashes))[: len(first)] - 1
     alone = first[queries[first] == queries[last]]
     return hashes[alone[:size]], queries[alone[:size]], len(alone) <= size
+
+
+def _ordered(hashes: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return hashes in ascending order, equal ones by query, and their queries."""
+    order = np.argsort(hashes)  # in a fifth of the time of a sort by both
+    ranked = hashes[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        order = np.lexsort((queries, hashes))
+    return hashes[order], queries[order]
 
 
 def part_matches(
@@ -380,8 +385,8 @@ def _distinct_in_queries(
     hashes: np.ndarray, offsets: np.ndarray, largest: int = _NOWHERE
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct hashes of each query up to `largest`: the queries' places, ascending, and the hashes."""
-    below = np.flatnonzero(hashes <= np.uint64(largest))
-    query, hashes = np.searchsorted(offsets, below, "right") - 1, hashes[below]
+    below = hashes <= np.uint64(largest)
+    query, hashes = query_of_rows(offsets)[below], hashes[below]
     order = np.lexsort((hashes, query))
     query, hashes = query[order], hashes[order]
     new = np.append(True, (query[1:] != query[:-1]) | (hashes[1:] != hashes[:-1]))[: len(order)]

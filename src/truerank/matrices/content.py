@@ -54,7 +54,9 @@ def order_and_keys(
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     sizes = np.diff(offsets)
     if len(keys) <= _FEW:
-        rows = np.lexsort((keys, np.argsort(queries)[query_of_rows(offsets)]))
+        rows = np.argsort(keys)
+        place = at_places(np.arange(len(queries), dtype=np.min_scalar_type(len(queries))), queries)
+        rows = rows[np.argsort(place[query_of_rows(offsets)[rows]], kind="stable")]
     else:
         rows = np.empty(len(keys), dtype=np.int64)
         _sort_within(keys, offsets, queries, rows, np.empty(sizes.max(initial=0), dtype=np.int64))
