@@ -14,7 +14,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.types import DTypeLike
-from truerank.data.grouping import offsets_of
+from truerank.data.grouping import offsets_of, query_of_rows
 
 
 class StepIndex(NamedTuple):
@@ -32,29 +32,28 @@ class StepIndex(NamedTuple):
     @classmethod
     def of(cls, all_steps: list[np.ndarray], cells_a_step: float) -> StepIndex:
         """Build the index of features from their steps: ascending float64 arrays of up to 65,535 entries, no NaN."""
-        low, inverse, halvings, cells, steps = [], [], [], [np.empty(0, dtype=np.uint16)], [np.empty(0)]
-        for own in all_steps:
-            number = 1 << max(2, int(cells_a_step * len(own)).bit_length())
-            finite = own[np.isfinite(own)]
-            first = float(finite[0]) if len(finite) else 0.0
-            with np.errstate(all="ignore"):  # a range beyond all floats has one cell
-                scale = float((number - 1) / (finite[-1] - first)) if len(finite) else 0.0
-                scale = scale if np.isfinite(scale) else 0.0
-                cell = (own - first) * scale
-            cell = np.where(cell > 0.0, np.minimum(cell, number - 1), 0.0).astype(np.int64)
-            before = np.searchsorted(cell, np.arange(number + 1))
-            rounds = int(np.diff(before).max()).bit_length()
-            low.append(first)
-            inverse.append(scale)
-            halvings.append(rounds)
-            cells.append(before[:-1].astype(np.uint16))
-            steps.append(np.concatenate([own, np.full(1 << rounds, np.inf)]))
-        return cls(
-            np.array(low), np.array(inverse), np.array(halvings, dtype=np.int64),
-            np.concatenate(cells),
-            offsets_of(list(map(len, cells[1:]))), offsets_of(list(map(len, steps[1:]))),
-            np.concatenate(steps), np.array(list(map(len, all_steps)), dtype=np.int64),
-        )  # fmt: skip
+        sizes = np.array(list(map(len, all_steps)), dtype=np.int64)
+        starts, flat = offsets_of(sizes), np.concatenate([np.empty(0), *all_steps])
+        feature = query_of_rows(starts)
+        number = np.left_shift(1, np.maximum(2, np.frexp(np.floor(cells_a_step * sizes))[1]), dtype=np.int64)
+        finite = np.isfinite(flat)
+        ends = np.zeros((2, len(sizes)))  # the least and the largest finite step
+        inside = offsets_of(np.bincount(feature[finite], minlength=len(sizes)))
+        some = np.diff(inside) > 0
+        ends[:, some] = flat[finite][[inside[:-1][some], inside[1:][some] - 1]]
+        with np.errstate(all="ignore"):  # a range beyond all floats has one cell
+            scale = np.where(some, (number - 1) / (ends[1] - ends[0]), 0.0)
+            scale = np.where(np.isfinite(scale), scale, 0.0)
+            cell = (flat - ends[0][feature]) * scale[feature]
+        cell = np.where(cell > 0.0, np.minimum(cell, number[feature] - 1), 0.0).astype(np.int64)
+        first_cell = offsets_of(number)
+        counts = np.bincount(cell + first_cell[feature], minlength=int(first_cell[-1]))
+        before = np.cumsum(counts) - counts - np.repeat(starts[:-1], number)
+        halvings = np.frexp(np.maximum.reduceat(counts, first_cell[:-1]))[1].astype(np.int64)
+        first_step = offsets_of(sizes + (1 << halvings))
+        steps = np.full(int(first_step[-1]), np.inf)
+        steps[np.arange(len(flat)) + (first_step - starts)[feature]] = flat
+        return cls(ends[0], scale, halvings, before.astype(np.uint16), first_cell, first_step, steps, sizes)
 
     def of_type(self, dtype: DTypeLike) -> StepIndex:
         """Return the index for values of a type, float32 or float64."""
