@@ -241,7 +241,7 @@ def unit_of(scores: np.ndarray) -> float:
     >>> unit_of(np.array([-3.0, 0.5])), unit_of(np.array([0.0, 3e-300])) < 1e-288
     (1.0, True)
     """
-    largest = float(np.abs(scores).max(initial=0.0))
+    largest = _largest(scores)
     if largest == 0.0 or _SMALLEST_SCORE <= largest <= LARGEST_SCORE:
         return 1.0
     return math.ldexp(1.0, math.frexp(largest)[1] - (480 if largest > 1.0 else -35))
@@ -251,9 +251,12 @@ def in_unit(scores: np.ndarray, unit: float) -> np.ndarray:
     """Return scores divided by a unit, and limited to ±`LARGEST_SCORE`."""
     with np.errstate(over="ignore", under="ignore"):
         scaled = scores if unit == 1.0 else scores / unit
-    return (
-        scaled if np.abs(scaled).max(initial=0.0) <= LARGEST_SCORE else np.clip(scaled, -LARGEST_SCORE, LARGEST_SCORE)
-    )
+    return scaled if _largest(scaled) <= LARGEST_SCORE else np.clip(scaled, -LARGEST_SCORE, LARGEST_SCORE)
+
+
+def _largest(scores: np.ndarray) -> float:
+    """Return the largest size of a score, 0 without scores; without a copy of them."""
+    return max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
 
 
 def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:

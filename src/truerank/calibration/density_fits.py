@@ -39,6 +39,7 @@ HALF_GAUSSIAN = math.sqrt(math.pi / 2.0)
 FAMILIES = ("asymmetric-laplace", "asymmetric-gaussian", "hybrid")
 # Modes whose objectives differ by less, a rounding error, are equally good: scores on a grid often have two.
 _TIED = 1e-12
+_CLEARLY = 1e-11
 
 
 def fit_gaussian(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
@@ -215,6 +216,36 @@ def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr, smallest):
 
 
 @kernel
+def _best_score(x, weight, a_right, q_right, n, family, smallest):
+    """Return the least objective at a score (not of the asymmetric Laplace), and the number of this score."""
+    # Of two exponential sides the least objective is `log((√A_l + √A_r)²/n) + 1`, unless a scale is `smallest`, which
+    # raises it. Where the root is clearly below all before, the score is the best so far, and its value can wait;
+    # where it is clearly above, it is not. `_CLEARLY` exceeds `_TIED` and rounding.
+    rows, weighted = len(x), len(weight) > 0
+    best, best_i = math.inf, 0
+    low, high, waiting = math.inf, math.inf, -1.0
+    a, q, w = 0.0, 0.0, 0.0
+    for i in range(rows):
+        sides = math.sqrt(a), math.sqrt(a_right[i])
+        root = sides[0] + sides[1]
+        if family == 0 and root < low and min(sides) * root > 2.0 * smallest * n:
+            best_i, waiting, high = i, a, root * (1.0 + _CLEARLY)
+        elif family != 0 or root <= high:
+            if waiting >= 0.0:
+                best, waiting = _profile(family, n, waiting, 0.0, a_right[best_i], 0.0, smallest), -1.0
+            value = _profile(family, n, a, q, a_right[i], q_right[i], smallest)
+            if value < best - _TIED:
+                best, best_i = value, i
+        low = min(low, root * (1.0 - _CLEARLY))
+        if i + 1 < rows:
+            w += weight[i] if weighted else 1.0
+            gap = x[i + 1] - x[i]
+            q += gap * (2.0 * a + w * gap)
+            a += w * gap
+    return best, best_i
+
+
+@kernel
 def _mode_search(x, weight, a_right, q_right, n, family, smallest):
     """Return i, t with the best θ = x_i + t over all scores and gaps, and the scales; `*_right` (n,) are scratch."""
     rows = len(x)
@@ -229,18 +260,8 @@ def _mode_search(x, weight, a_right, q_right, n, family, smallest):
     a_right[0], q_right[0] = a, q
     total = w + (weight[0] if weighted else 1.0)
 
-    best, best_i, best_t = math.inf, 0, 0.0
-    a, q, w = 0.0, 0.0, 0.0
-    for i in range(rows):
-        value = _profile(family, n, a, q, a_right[i], q_right[i], smallest)
-        if value < best - _TIED:
-            best, best_i = value, i
-        if i + 1 < rows:
-            w += weight[i] if weighted else 1.0
-            gap = x[i + 1] - x[i]
-            q += gap * (2.0 * a + w * gap)
-            a += w * gap
-
+    best, best_i = _best_score(x, weight, a_right, q_right, n, family, smallest)
+    best_t = 0.0
     values = np.empty(10)
     a, q, w = 0.0, 0.0, 0.0
     for i in range(rows - 1 if family != 0 else 0):  # the asymmetric Laplace's best θ is a score
