@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 
 class Wording:
@@ -162,7 +162,7 @@ class TruerankError(Exception):
 
     def __reduce__(self) -> Any:
         """Restore the fields without `__init__`, whose arguments are not `args`: workers send errors as pickles."""
-        kind, args, *state = super().__reduce__()
+        kind, args, *state = cast(tuple[Any, ...], super().__reduce__())
         return _restored, (kind, args), *state
 
     @property

@@ -238,8 +238,8 @@ class Comparison(Compared):
         """
         index = next((i for i, pair in enumerate(self.pairs) if {pair.a, pair.b} == {a, b}), None)
         if index is None:
-            known = [(pair.a, pair.b) for pair in self.pairs[:5]]
-            raise InvalidInputError(f"{a!r} and {b!r} were not compared. Choose from {known}", code="not-compared")
+            compared = [(pair.a, pair.b) for pair in self.pairs[:5]]
+            raise InvalidInputError(f"{a!r} and {b!r} were not compared. Choose from {compared}", code="not-compared")
         pair, flip = self.pairs[index], 1.0 if self.pairs[index].a == a else -1.0
         d = self._differences(pair.a, pair.b)
         known = np.flatnonzero(~np.isnan(d))
