@@ -144,7 +144,7 @@ def test_columns_go_by_their_names(files, capsys):
         assert main(["text", "classify", write("other.csv", order), "--model", model]) == 0
         assert capsys.readouterr().out == wanted
     assert main(["text", "classify", write("less.csv", ["id", "weight", "label"]), "--model", model]) == 1
-    assert "document 'r0' lacks the number 'length'" in capsys.readouterr().err
+    assert "document 'r0' has no number in the field 'length'" in capsys.readouterr().err
 
 
 def test_labels_are_the_texts_that_they_are(files, capsys):

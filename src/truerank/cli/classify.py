@@ -221,7 +221,10 @@ def _numbers(path: str, documents: list[Any], names: list[str]) -> np.ndarray:
     for document in documents:
         missing = [name for name in names if name not in document.numbers]
         if missing:
-            raise common.InvalidInputError(f"{path}: document {document.id!r} lacks the number {missing[0]!r}")
+            raise common.InvalidInputError(
+                f"{path}: document {document.id!r} has no number in the field {missing[0]!r}. Fill it in, or remove "
+                "the document"
+            )
     return np.array([[document.numbers[name] for name in names] for document in documents])
 
 

@@ -32,7 +32,7 @@ class Arguments(
         "also test each pair for being not worse by more than D, and equivalent within D", "D"
     )
     rope: float | None = option(
-        "also print the probability of each pair (and segment) to be better, equivalent within D, and worse", "D"
+        "also print, for each pair (and segment), P(the first system is better), P(equivalent within D), P(worse)", "D"
     )
     history: OutputFile | None = option("file that counts comparisons on the same queries", "FILE")
     format: str | None = option(

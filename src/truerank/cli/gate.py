@@ -27,7 +27,7 @@ class Arguments(options.Judged, options.Segments, options.Collapse, options.Seed
         "LOSS=A …",
     )
     looks: int = option("number of gates on the same queries, which share the level", "N", type=positive, default=1)
-    history: OutputFile | None = option("file that counts the gates on the same queries", "FILE")
+    history: OutputFile | None = option("file that counts the runs of the gate on the same queries", "FILE")
     inconclusive: str | None = option(
         "what an inconclusive result is: pass, fail, or exit code 3", choices=("pass", "fail")
     )

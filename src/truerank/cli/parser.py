@@ -230,10 +230,9 @@ def option(text: str, value: str = "", **settings: Any) -> Any:
 
     The type converts the value: `bool` is a flag, and a type without `None` or a default is required. "FILE …" accepts
     one or more values, and "[FILE]" at most one. The help of an option states its default. The option is refused
-    unless the
-    condition `to` holds, and `why` follows it in the message. The setting `writes` is a function that returns
-    `Output`, `OutputFile` or `OutputFolder` if the parsed options make this one an output, else `str`. `names` are
-    those of the option if the field has another one, and `group` is its heading in the help.
+    unless the condition `to` holds, and `why` follows its name in the message. The setting `writes` is a function that
+    returns `Output`, `OutputFile` or `OutputFolder` if the parsed options make this one an output, else `str`. `names`
+    are the names of the option if they differ from the field's, and `group` is its heading in the help.
     """
     return Declared(text, value, False, settings)
 

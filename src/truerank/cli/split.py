@@ -124,7 +124,7 @@ class _Table:
         self.records = read_records(path, kind, len(self.queries)) if is_text else None
 
     def write(self, rows: np.ndarray, stream: IO[bytes]) -> None:
-        """Write a table of these rows, byte by byte for text files, else with the same columns."""
+        """Write these rows as a table: records of CSV and TSV unchanged, rows of other files with all columns."""
         from truerank.io.tables import write_arrow
 
         if self.records is not None:

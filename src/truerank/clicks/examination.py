@@ -327,7 +327,7 @@ def _summed(key: np.ndarray, cells: Cells, keep: np.ndarray) -> tuple[np.ndarray
 
 
 def groups_of(query: np.ndarray, n_queries: int) -> tuple[np.ndarray, int]:
-    """Return a group for each query code, and the number of groups; up to 200 queries are groups of their own."""
+    """Return the group of each query, and the number of groups: up to 200 queries, one each; more, 200 by a hash."""
     if n_queries <= _GROUPS:
         return query, n_queries
     mixed = query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)

@@ -37,7 +37,7 @@ _CORRECT = (Remedy("to see the first such row", bad="error"),)
 
 
 class Coded(NamedTuple):
-    """A column of ids: a code for each row, int32 (n,), -1 for a missing id, and the id of each code."""
+    """A column of ids as codes: `codes`, int32 (n,), has -1 for a missing id; `names` has the id of each code."""
 
     codes: np.ndarray
     names: np.ndarray

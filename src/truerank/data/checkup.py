@@ -266,7 +266,7 @@ def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
 
 
 def _log_chance(data: RankingData) -> float:
-    """Return the sum over queries of log((Π_g n_g!) / n!), with n_g of the n documents of grade g."""
+    """Return log P(random orders sort all queries by grade): Σ log(Π_g n_g! / n!), with n_g documents of grade g."""
     if data.y is None:
         return 0.0
     y = data.y[np.lexsort((data.y, data.query_index))]

@@ -29,7 +29,7 @@ def is_missing(value: object) -> bool:
 
 
 def id_text(value: object) -> str:
-    """Return an id as text. 7.0 becomes "7", since a column of integers with gaps holds floats; bytes are UTF-8."""
+    """Return an id as text. 7.0 becomes "7", since integers with missing values are often floats; bytes are UTF-8."""
     if isinstance(value, bytes):
         try:
             return value.decode("utf-8")
@@ -39,8 +39,8 @@ def id_text(value: object) -> str:
         return str(value)
     if abs(float(value)) >= LARGEST_EXACT:
         raise InvalidInputError(
-            f"the id {value!r} is a float, which cannot represent all integers from 2^53 on. Give ids as text, or in a "
-            "column type of integers with gaps (pandas: Int64)",
+            f"the id {value!r} is a float, and floats from 2^53 on do not represent every integer. Pass ids as text, "
+            "or as nullable integers (pandas: Int64)",
             code="float-id",
         )
     return str(int(value))

@@ -49,9 +49,10 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[st
     check_column(segments, names, "the data")
     values = np.asarray(rows.X[:, names.index(segments)], dtype=np.float64)
     first = values[rows.offsets[:-1]]
-    if (values != np.repeat(first, rows.group_sizes)).any():
+    if len(wrong := np.flatnonzero(values != np.repeat(first, rows.group_sizes))):
         raise InvalidInputError(
-            f"column {segments!r} has several values in a query, but segments require one value in each query",
+            f"column {segments!r} has different or missing values in query {rows.qid[wrong[0]]}. Choose a column with "
+            "the same value in all rows of a query",
             argument="segments",
         )
     texts = (rows.category_names or {}).get(segments)

@@ -158,7 +158,7 @@ def feature_set(value: Any, place: str = "the feature set") -> FeatureSet:
 
 
 def _parameters(features: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the texts of the parameters, each of which is the text of the query."""
+    """Return `{{query}}` for each parameter; raise if one of several parameters is not the text of the query."""
     if "class" in features[0]:
         return {"query": "{{query}}"}
     names = {name: one["name"] for one in features for name in one.get("params", ())}

@@ -123,9 +123,9 @@ class Qrels(_Lists):
         self.grades, self.texts = grades, dict(texts or {})
 
     def to_dict(self) -> dict[str, dict[str, int]]:
-        """Return `{topic: {docno: grade}}`, the form of pytrec_eval; grades must be whole numbers."""
-        if (self.grades != np.floor(self.grades)).any():
-            raise InvalidInputError("to_dict: pytrec_eval requires whole grades, but these qrels have fractions")
+        """Return `{topic: {docno: grade}}`, the form of pytrec_eval; grades must be integers."""
+        if len(wrong := self.grades[self.grades != np.floor(self.grades)]):
+            raise InvalidInputError(f"to_dict: pytrec_eval requires integer grades, got {wrong[0]:g}. Round the grades")
         return self.by_topic(np.array([int(grade) for grade in self.grades], dtype=object))
 
     def __repr__(self) -> str:

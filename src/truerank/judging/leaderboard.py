@@ -148,9 +148,10 @@ def leaderboard(
     bootstrap, its reflection about the estimate, the estimate ± t times the deviation of the jackknife (n - 1 degrees
     of freedom), and with twelve systems or fewer the central 99 % of samples of half of the topics. Resampled orders
     are noisier than the order itself, so that the bootstrap alone is too narrow for many systems. For few systems,
-    leaving out one topic may change nothing, and the jackknife alone is too narrow. If the judge truly swaps all pairs
-    of nearly equal systems, a sample shows half of them swapped, and tau moves by large steps. Samples of half of the
-    topics, whose variance is twice as large, reach the true value (`python -m validation leaderboards`).
+    leaving out one topic may change nothing, and the jackknife alone is too narrow. A sample of topics orders nearly
+    equal systems at random. If the judge swaps all such pairs, a sample shows only about half of them as swapped, and
+    with few pairs each pair changes tau much. Samples of half of the topics, whose variance is twice as large, reach
+    the true value (`python -m validation leaderboards`).
 
     References
     ----------

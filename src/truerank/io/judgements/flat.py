@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from truerank.core.errors import DataFileError
+from truerank.core.errors import DataFileError, Remedy
+from truerank.core.names import nearest
 from truerank.io.judgements.content import Content, listed_in
 from truerank.io.judgements.ratings import read_grade
 from truerank.io.judgements.roles import few, lists_documents, plain, roles_of
@@ -132,7 +133,9 @@ def named(content: Content, names: Mapping[str, str], *, ungraded: bool = False)
     judges = [] if grades is None else [grades] if grades in table.header else grades.split(",")
     chosen = {names[role]: usual for role, usual in _USUAL.items() if role in names and role != "grade"}
     if absent := [name for name in (*chosen, *judges) if name not in table.header]:
-        raise DataFileError(f"there is no column {absent[0]!r}; the columns are {few(table.header)}", table.name)
+        role = next((role for role, name in names.items() if name == absent[0]), "grade")
+        text = f"the file has no column {absent[0]!r} ({role}){nearest(absent[0], table.header)}; its columns are"
+        raise DataFileError(f"{text} {few(table.header)}", table.name, remedies=[Remedy(**{role: ...})])
     # A column that has the usual name already keeps its cells, and has no role.
     new = {*chosen.values(), *["rating"] * (bool(judges) or ungraded), *["judge"] * (len(judges) > 1)}
     kept = [name for name in table.header if name not in judges]
