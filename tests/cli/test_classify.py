@@ -248,7 +248,7 @@ def test_misuse(files, capsys):
         assert main(["text", "classify", *words, "--model", model]) == 2
         assert message in capsys.readouterr().err
     assert main(["text", "classify", "--train", data, "--text-field", "body", "--model", model]) == 1
-    assert "no document has the field 'body' of text" in capsys.readouterr().err
+    assert "no document has the field 'body'; text fields are: " in capsys.readouterr().err
     assert main(["text", "classify", "--model", model]) == 2
     (files / "bare.jsonl").write_text('{"id": 1, "text": "words"}')
     assert main(["text", "classify", "--train", str(files / "bare.jsonl"), "--model", model]) == 1

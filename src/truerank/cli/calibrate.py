@@ -141,7 +141,7 @@ def _choice(args: Arguments, data: str, scores: np.ndarray, relevant: np.ndarray
     if (n_queries := len(set(query.tolist()))) < 2:
         raise common.InvalidInputError(
             f"{data} has {common.counted(n_queries, 'query')}, and a calibrator is cross-validated "
-            "over whole queries. Give the judgements of 2 queries at least"
+            "over whole queries. Give judgements of at least 2 queries"
         )
     choose = args.method == CHOOSE
     with warnings.catch_warnings():

@@ -169,7 +169,7 @@ def _figures(
         }
     there = true.any(axis=1) | (unseen > 0)
     if not there.any():
-        raise common.InvalidInputError("none of the documents has a label")
+        raise common.InvalidInputError(f"none of the {len(true)} documents has a label; expected at least one")
     return {
         "documents": int(there.sum()),
         "without_label": int((~there).sum()),
@@ -194,7 +194,8 @@ def read_examples(path: str, args: Arguments, columns: Iterable[str] | None = No
     field = next((name for name in fields if name in there), None)
     wrong = [name for name in args.text_field or () if name not in there - {field}]
     if wrong or (args.label_field is not None and field is None):
-        raise common.InvalidInputError(f"{path}: no document has the field {(wrong or fields)[0]!r} of text")
+        known = f"text fields are: {', '.join(sorted(there)[:12]) or 'none'}"
+        raise common.InvalidInputError(f"{path}: no document has the field {(wrong or fields)[0]!r}; {known}")
     labels = None
     if field is not None:
         cells = [document.text.get(field, "").replace(BETWEEN, separator) for document in documents]

@@ -80,9 +80,7 @@ def run(args: Arguments) -> int:
     place = Path(args.folds)
     if args.against or args.curve or args.seeds:
         if args.curve and not place.is_file():
-            raise common.UsageError(
-                f"--curve divides the queries of one file, and {args.folds} is a folder or a pattern"
-            )
+            raise common.UsageError(f"--curve divides the queries of one file, and {args.folds} is a folder or pattern")
         return _curve(args, settings) if args.curve else _compared(args, settings)
     candidates, seed = _candidates(args, settings)
     if len(candidates) == 1:
@@ -153,7 +151,7 @@ def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, floa
 
 
 def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: Arguments) -> int:
-    """Fit all rankers, and return the number of the best on the validation queries (of equals, the first)."""
+    """Fit all rankers, and return the number of the best on the validation queries (the first if several are equal)."""
     best, best_value = 0, None
     for number, ranker in enumerate(rankers):
         if args.categorical:

@@ -115,10 +115,10 @@ def _with_vectors(data: truerank.RankingData, args: Arguments) -> truerank.Ranki
     of_queries = args.query_vectors or []
     if len(args.vectors) != len(of_queries):
         given = f"{len(args.vectors)} and {len(of_queries)}"
-        raise common.UsageError(f"--vectors and --query-vectors must name as many files, got {given}")
+        raise common.UsageError(f"--vectors and --query-vectors must name the same number of files, got {given}")
     names = [os.path.splitext(os.path.basename(path))[0] for path in args.vectors]
-    if len(set(names)) < len(names):
-        raise common.UsageError("two files of --vectors have the same name, which names their columns. Rename one")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise common.UsageError(f"two files of --vectors have the name {twice[0]!r}, which names columns. Rename one")
     return truerank.vector_features(data, dict(zip(names, zip(args.vectors, of_queries))))
 
 

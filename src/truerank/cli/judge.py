@@ -160,9 +160,7 @@ def _meanings(path: str) -> dict[int, str]:
         grade, _, text = line.strip().partition(" ")
         if not re.fullmatch(r"[0-9]", grade.rstrip(":")):
             raise common.DataFileError(
-                f"line {number} is {line!r:.60}; write a grade and its meaning, such as: 2 answers in part",
-                path,
-                number,
+                f"line {number} is {line!r:.60}; write a grade and its meaning, such as 2 answers in part", path, number
             )
         found[int(grade.rstrip(":"))] = text.strip()
     return found

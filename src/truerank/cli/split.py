@@ -118,8 +118,8 @@ class _Table:
         if name not in names:
             raise DataFileError(ColumnsError([lacking("query", name, names)]), path)
         self.queries = as_ids(as_array(self.table.column(names.index(name)), name), f"column {name!r}")
-        if any(one is None for one in self.queries.tolist()):
-            raise DataFileError(f"column {name!r} has rows without a query id. Every row needs one", path)
+        if None in (ids := self.queries.tolist()):
+            raise DataFileError(f"column {name!r} has no query id in row {ids.index(None) + 1}. Add a query id", path)
         is_text = kind in ("csv", "tsv")
         self.records = read_records(path, kind, len(self.queries)) if is_text else None
 

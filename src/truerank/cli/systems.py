@@ -49,7 +49,7 @@ def training_rule(given: str | None) -> TrainingRule:
 def about_training(
     rule: str | None, models: Mapping[str, Any], data: Any, *, instead: Sequence[str] = ("use other queries",)
 ) -> Provenance:
-    """Return the queries of `data` that did not train the models (by file), with a text; see `settle_training`."""
+    """Return the queries of `data` on which no model (by file) was trained; see `settle_training`."""
     from truerank.experiments.policy import settle_training
 
     return settle_training(models, data, training_rule(rule), instead=instead)
@@ -76,8 +76,8 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
         why = "belongs to --data" if args.data is None else "belongs to models. Name a model"
         common.refuse_idle(args, ["training_queries"], why)
     files = [*models, *runs, *args.scores]
-    if len(set(files)) < len(files):
-        raise common.UsageError("the same file is named twice. Name each system once")
+    if twice := [path for path in files if files.count(path) > 1]:
+        raise common.UsageError(f"{twice[0]} is named twice. Name each system once")
     known = {None, *files, *common.run_names(files, or_paths=True)}
     column = args.baseline if args.data is not None else None
     if column is not None and column not in known and common.printable(column) not in known:

@@ -146,12 +146,10 @@ class Examination(Result):
                 f"log must be a ClickLog, got {type(log).__name__}. Read a log with read_clicks", argument="log"
             )
         if not log.clicked.any():
-            raise InvalidInputError(
-                "the log has no clicks, which are required to estimate examination", code="no-clicks"
-            )
+            raise InvalidInputError("the log has no clicks, which an estimate requires", code="no-clicks")
         if (self.method == "em") != (features is not None):
             raise InvalidInputError(
-                'method="em" needs features, and only it: Examination(method="em").fit(log, features)',
+                'only method="em" uses features, and requires them: Examination(method="em").fit(log, features)',
                 argument="method",
             )
         clicks = np.bincount(log.position[log.clicked])
@@ -320,7 +318,7 @@ class Examination(Result):
 
 
 def _summed(key: np.ndarray, cells: Cells, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return cells summed by a key: ascending keys, the number of one cell of each, impressions and clicks."""
+    """Return cells summed by a key: ascending keys, the place of one cell of each key, impressions and clicks."""
     keys, first, inverse = np.unique(key[keep], return_index=True, return_inverse=True)
     n, clicks = (np.bincount(inverse, weights=values[keep]) for values in (cells.n, cells.clicks))
     return keys, np.flatnonzero(keep)[first], n, clicks
@@ -371,7 +369,7 @@ def tables(
 
 
 def ladder(A: np.ndarray, reached: np.ndarray) -> np.ndarray:
-    """Return logarithms (R, K) that maximise Σ A_kl log σ(u_k - u_l), u_1 = 0, for tables (R, K, K); 0 if unreached."""
+    """Return u (R, K) that maximises Σ A_kl log σ(u_k - u_l), u_1 = 0, for tables A (R, K, K); u_k = 0 if unreached."""
     A = np.where(reached[:, None] & reached[None, :], A, 0.0)
     total = A + A.transpose(0, 2, 1)
     scale = np.maximum(total.sum(axis=(1, 2)), 1e-300)
@@ -543,7 +541,7 @@ def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> 
 
 
 def _exclusion(log: ClickLog, K: int) -> float:
-    """Return z for: the number of clicks in a list varies less than the number of independent clicks."""
+    """Return z of the excess variance of clicks in lists over independent clicks; negative if clicks exclude others."""
     starts = log.offsets[:-1]
     with np.errstate(over="ignore"):
         mixed = (log.document.astype(np.uint64) << np.uint64(14)) + log.position.astype(np.uint64)

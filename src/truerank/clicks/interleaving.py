@@ -83,7 +83,7 @@ def interleave(
     {'q': [('y', 'b'), ('x', 'a')]}
     """
     if len(rankers) < 2:
-        raise InvalidInputError("interleave mixes two or more rankers, {name: run}", argument="rankers")
+        raise InvalidInputError(f"interleave requires two runs or more, got {len(rankers)}", argument="rankers")
     length, seed = check_positive_int(length, "length"), seed_of(random_state)
     lists: dict[str, dict[str, list[str]]] = {}
     for name, given in rankers.items():
@@ -171,9 +171,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     ('a', 50, True)
     """
     if not isinstance(log, ClickLog) or log.team is None or log.team_ids is None:
-        raise InvalidInputError(
-            "the log must name the ranker of each document: ClickLog(..., team=...)", code="no-teams"
-        )
+        raise InvalidInputError("the log must name each document's ranker: ClickLog(..., team=...)", code="no-teams")
     unit = unit or ("impression" if log.session is None else "session")
     check_choice(unit, "unit", ("session", "query", "impression"))
     codes = {"session": log.session, "query": log.query, "impression": log.impression}[unit]
@@ -182,7 +180,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     teams = log.team_ids.tolist()
     pairs = list(combinations(range(len(teams)), 2))
     if not pairs:
-        raise InvalidInputError(f"the log has {len(teams)} team; a comparison needs two")
+        raise InvalidInputError(f"the log has {len(teams)} team; a comparison requires two")
     level = check_number(level, "level", "(0, 1)")
     arrival = np.arange(log.n_rows) if log.time is None else np.argsort(log.time, kind="stable")
     arrival = arrival[codes[arrival] >= 0]
@@ -234,7 +232,9 @@ def compare_arms(
     known = np.unique(names).tolist()
     if len(known) != 2 or names.shape != values.shape or not ((values >= 0) & (values <= 1)).all():
         raise InvalidInputError(
-            "compare_arms requires outcomes in [0, 1], and an arm for each, with two names", argument="outcomes"
+            "compare_arms requires outcomes in [0, 1], an arm for each outcome, and two names of arms, got "
+            f"{values.size} outcomes and {names.size} arms with {len(known)} names",
+            argument="outcomes",
         )
     x = values * np.where(names == known[0], 1.0 / share, -1.0 / (1.0 - share))
     return _preference((known[0], known[1]), x, (-1.0 / (1.0 - share), 1.0 / share), level, looks, 1)

@@ -83,7 +83,7 @@ def confidence_sequence(
     ends = np.array([len(x)]) if looks is None else np.asarray(looks, dtype=np.int64)
     if not len(ends) or (np.diff(ends, prepend=0) <= 0).any() or ends[-1] > len(x):
         raise InvalidInputError(
-            f"looks must be ascending numbers from 1 to at most {len(x)}, the number of values", argument="looks"
+            f"looks must be ascending, from 1 to {len(x)} values, got {ends.tolist()!r:.80}", argument="looks"
         )
     x, alpha = (x[: ends[-1]] - low) / (high - low), 1.0 - level
     t = np.arange(1, len(x) + 1)

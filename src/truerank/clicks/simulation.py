@@ -65,11 +65,12 @@ def simulate(
     check_choice(model, "model", MODELS)
     count, depth = check_positive_int(impressions, "impressions"), check_positive_int(depth, "depth")
     if not rankers:
-        raise InvalidInputError("simulate needs one or more rankers, {name: scores}")
+        raise InvalidInputError("simulate requires at least one ranker, {name: scores}")
     theta = 1.0 / np.arange(1, depth + 1) if examination is None else np.asarray(examination, dtype=np.float64)
     if theta.shape != (depth,) or (theta <= 0).any() or (np.diff(theta, prepend=1.0) > 0).any():
         raise InvalidInputError(
-            f"examination must hold {depth} probabilities above 0 that do not rise", argument="examination"
+            f"examination must hold {depth} probabilities above 0 that never increase, got {theta.tolist()!r:.80}",
+            argument="examination",
         )
     relevance = relevance_of(data, noise)
     rng = stream(seed_of(random_state), "clicks")

@@ -178,9 +178,7 @@ def evaluate_from_clicks(
     if features is not None and estimator != "doubly-robust":
         raise InvalidInputError('only estimator="doubly-robust" uses features. Omit features')
     if not hasattr(examination, "propensities_"):
-        raise InvalidInputError(
-            "the examination is not fitted. Call Examination(...).fit(log) first", code="not-fitted"
-        )
+        raise InvalidInputError("examination is not fitted. Call Examination(...).fit(log) first", code="not-fitted")
     known = int(np.count_nonzero(np.cumsum(np.isnan(examination.propensities_)) == 0))
     if known < cutoff and isinstance(discount, str) and discount == "clicks":
         raise InvalidInputError(
@@ -229,7 +227,8 @@ def _weights(discount: str | ArrayLike, curves: np.ndarray, cutoff: int) -> np.n
     values = np.asarray(discount, dtype=np.float64)
     if values.shape != (cutoff,) or not np.isfinite(values).all() or (values < 0).any():
         raise InvalidInputError(
-            f"discount must hold {cutoff} numbers >= 0, one for each rank up to the cutoff", argument="discount"
+            f"discount must hold {cutoff} numbers >= 0, one for each rank to the cutoff, got {values.tolist()!r:.80}",
+            argument="discount",
         )
     return np.broadcast_to(np.stack([values, np.zeros(cutoff)]), (len(curves), 2, cutoff))
 
@@ -363,7 +362,7 @@ class _Ratings:
         )
 
     def _of_clicks(self, by_list: np.ndarray, parts: np.ndarray) -> float:
-        """Return the variance over sessions or impressions, of the clicks and of the share of each query."""
+        """Return the variance of the value over sessions or impressions, from clicks and from the queries' shares."""
         log, starts = self.log, self.log.offsets[:-1]
         query = log.query[starts]
         lists = np.bincount(query, minlength=len(parts))
@@ -379,7 +378,7 @@ class _Ratings:
         return float(by_list @ by_list)
 
     def _of_queries(self, parts: np.ndarray) -> float:
-        """Return the variance over queries."""
+        """Return the variance of the value over queries."""
         used = self.shares > 0
         m = int(used.sum())
         deviations = parts[used] - self.shares[used] * parts.sum()

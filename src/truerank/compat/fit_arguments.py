@@ -72,9 +72,7 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
     if metric is not None and "validation_measure" in known:
         del other["eval_metric"]
         if eval_set is None:
-            raise InvalidInputError(
-                f"{name}.fit: eval_metric requires eval_set, which is missing", argument="eval_metric"
-            )
+            raise InvalidInputError(f"{name}.fit: eval_metric requires eval_set. Pass eval_set", argument="eval_metric")
         _read_measures(call, metric, f"{name}.fit: eval_metric")
     elif isinstance(known.get("validation_measure"), list | tuple):
         _read_measures(call, known["validation_measure"], f"{name}: validation_measure")

@@ -78,7 +78,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any], *,
 
 
 def _approximate(name: str, value: Any, given: Mapping[str, Any], result: dict[str, Any], notes: list[str]) -> None:
-    """Add the approximate parameter for one of another library, unless it was given; of two depths the smaller."""
+    """Add truerank's nearest parameter for a parameter of another library, unless given; of two depths, the smaller."""
     ours, how, difference = NEAR[name]
     found: Any
     if how == "depth":

@@ -332,7 +332,7 @@ def ndcg_cut(t: Ranked, k: int) -> float:
 
 
 def ndcg_rel(t: Ranked, pairs: Pairs) -> float:
-    """The mean of nDCG at every relevant document; those not retrieved have that of the whole list."""
+    """The mean of nDCG at each relevant document; a document that was not retrieved counts nDCG of the whole list."""
     gains = t.gains(pairs)
     (terms, sums), n_ideal = t.graded(pairs), len(gains.ideal)
     total, n_hits = 0.0, 0
@@ -395,7 +395,7 @@ def normalised_gain(t: Ranked, pairs: Pairs) -> float:
 
 
 def _powers(pairs: Pairs, n: int) -> tuple[float, list[float]]:
-    """Return the persistence p, by default 0.9, and p^0 to p^n, each the one before times p."""
+    """Return the persistence p, by default 0.9, and the powers p^0 to p^n by repeated multiplication."""
     p = next((value for name, value in reversed(list(pairs)) if name == "p"), 0.9)
     powers = _POWERS.setdefault(p, [1.0])
     while len(powers) < n + 1:
@@ -404,7 +404,7 @@ def _powers(pairs: Pairs, n: int) -> tuple[float, list[float]]:
 
 
 def rbp(t: Ranked, pairs: Pairs) -> float:
-    """(1 - p) Σ g_i p^(i - 1) (Moffat and Zobel 2008); gains outside [0, 1] are scaled to it in each topic."""
+    """(1 - p) Σ g_i p^(i - 1) (Moffat and Zobel 2008); a topic with gains outside [0, 1] is scaled to [0, 1]."""
     by_grade = t.gains(pairs).by_grade
     low, high = min([0.0, *by_grade.values()]), max([0.0, *by_grade.values()])
     if low < 0.0 or high > 1.0:

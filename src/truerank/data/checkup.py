@@ -68,7 +68,7 @@ def warn_of_rows(data: Rows) -> None:
 
 
 def look(data: RankingData, quick: bool = False) -> Look:
-    """Return the results for one data set; the quick look omits rows, and examines features only for positions."""
+    """Return the results for one data set; the quick look compares no rows, and checks features only for positions."""
     names = _feature_names(data)
     seen = {code: (count, items) for code, count, items in (*_queries(data), *(() if quick else _rows(data)))}
     if quick:

@@ -94,9 +94,7 @@ def as_ids(values: np.ndarray, name: str) -> np.ndarray:
         first.setdefault(next(kinds, type(cell).__name__), row)
     if len(first) > 1:
         shown = " and ".join(f"{cells[row]!r:.60} in row {row + 1} ({kind})" for kind, row in list(first.items())[:2])
-        raise InvalidInputError(
-            f"{name} mixes types: {shown}. Convert all ids to one type, such as text", argument=name
-        )
+        raise InvalidInputError(f"{name} mixes types: {shown}. Convert ids to one type, such as text", argument=name)
     return np.fromiter(cells, dtype=object, count=len(cells))
 
 

@@ -294,7 +294,7 @@ def query_digests(data: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _digests_of(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
-    """Return digests of queries and of ids, the smallest hashes of rows, their queries, and whether all."""
+    """Return digests of queries and of ids, the smallest row hashes, their queries, and whether these are all."""
     rows, ids, single, of_query, whole = zip(*data.statistics(part_digests, merge=beside))
     largest = min((own[-1] for own, all_kept in zip(single, whole) if not all_kept and len(own)), default=_NOWHERE)
     hashes, queries = np.concatenate(single), np.concatenate(of_query)
@@ -303,7 +303,7 @@ def _digests_of(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
 
 
 def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]]:
-    """Return the digests of the queries of one part, its smallest row hashes with their queries, and whether all."""
+    """Return a part's digests of queries and ids, its smallest row hashes, their queries, and whether these are all."""
     from truerank.matrices.content import row_hashes  # imports numba, which a command without a model does not need
 
     data = part.data
@@ -340,7 +340,7 @@ def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, n
 
 
 def _in_one_query(hashes: np.ndarray, queries: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the `size` smallest hashes that occur in one query only, ascending, their queries, and whether all.
+    """Return the `size` smallest hashes that occur in one query, ascending, their queries, and whether these are all.
 
     >>> hashes, queries = np.array([5, 3, 3, 5, 1], dtype=np.uint64), np.array([7, 7, 7, 8, 8], dtype=np.uint64)
     >>> [one.tolist() for one in _in_one_query(hashes, queries, 9)[:2]]

@@ -552,13 +552,13 @@ def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | 
         if len(differs):
             query = int(np.searchsorted(offsets, differs[0], side="right")) - 1
             raise InvalidInputError(
-                f"query_weight by row must be constant within a query; query number {query} has {first[query]:g} and "
-                f"{values[differs[0]]:g}",
+                f"query_weight by row must be constant within a query; query number {query}, from 0, has "
+                f"{first[query]:g} and {values[differs[0]]:g}",
                 argument="query_weight",
             )
         values = first
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise InvalidInputError("query_weight must be finite and >= 0", argument="query_weight")
+    if len(wrong := values[~(np.isfinite(values) & (values >= 0))]):
+        raise InvalidInputError(f"query_weight must be finite and >= 0, got {wrong[0]:g}", argument="query_weight")
     if m and not (values > 0).any():
         raise InvalidInputError("query_weight is 0 for every query; at least one must be positive")
     return np.ascontiguousarray(values)
@@ -569,8 +569,8 @@ def as_sample_weight(weight: ArrayLike, n_rows: int) -> np.ndarray:
     values = as_numbers(weight, "sample_weight")
     if values.shape != (n_rows,):
         raise InvalidInputError(f"sample_weight must have shape ({n_rows},), got {values.shape}")
-    if not np.isfinite(values).all() or values.min(initial=0.0) < 0:
-        raise InvalidInputError("sample_weight must be finite and >= 0")
+    if len(wrong := values[~(np.isfinite(values) & (values >= 0))]):
+        raise InvalidInputError(f"sample_weight must be finite and >= 0, got {wrong[0]:g}")
     return np.ascontiguousarray(values)
 
 

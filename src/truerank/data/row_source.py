@@ -27,7 +27,7 @@ from truerank.data.rows import Description, HeldPart, Merge, add, beside
 
 
 class Part(Protocol):
-    """A part of whole queries in its place, with the memory of a fit between two statistics."""
+    """A part of whole queries where its rows are, with the results that a fit keeps from statistic to statistic."""
 
     number: int  # among the parts
     hold: bool  # whether the rows stay in memory; else every access to `data` reads them again
@@ -296,9 +296,7 @@ class RowSource(ABC):
         for number, (values, order) in enumerate(zip(scores, self.each(attrgetter("order")))):
             values, n = np.asarray(values, dtype=np.float64), int(self.rows_by_part[number])
             if values.shape != (n,):
-                raise InvalidInputError(
-                    f"partition {number} has {n} rows, but its scores have the shape {values.shape}"
-                )
+                raise InvalidInputError(f"partition {number} has {n} rows, but its scores have shape {values.shape}")
             grouped.append(values if order is None else values[order])
         return np.concatenate(grouped)
 

@@ -267,8 +267,9 @@ class QueryTimeSplit(_QuerySplitter):
                 )
             given = grouping.grouped(given)
             times = given[grouping.offsets[:-1]]
-            if (np.repeat(times, np.diff(grouping.offsets)) != given).any():
-                raise InvalidInputError("time must be constant within a query", argument="time")
+            if len(wrong := np.flatnonzero(np.repeat(times, np.diff(grouping.offsets)) != given)):
+                what = f"query {grouping.qid[wrong[0]]} has several times, such as {given[wrong[0]]}"
+                raise InvalidInputError(f"time must be constant within a query, but {what}", argument="time")
         return np.asarray(np.unique(times, return_inverse=True)[1])
 
     def __repr__(self) -> str:

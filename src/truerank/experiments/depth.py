@@ -234,7 +234,8 @@ def reranking_depth(
     scored = ~np.isnan(score[rows])
     full = int(rank[rows][scored].max(initial=0))
     if not full:
-        raise InvalidInputError("the reranker has no score for any document of the first stage", code="no-score")
+        what = "the reranker has no score for any document of the first stage"
+        raise InvalidInputError(f"{what}. Check that the ids of both runs agree", code="no-score")
     tried = _checked_depths(depths, full)
     judgements, query = pool.judgements(rows), pool.query_of_row[rows]
     values = np.column_stack([
@@ -298,8 +299,7 @@ def _checked_depths(depths: Sequence[int] | None, full: int) -> list[int]:
     tried = sorted({check_positive_int(k, "depths") for k in depths} | {full})
     if tried[-1] > full:
         raise InvalidInputError(
-            f"depth {tried[-1]} is above {full}, the last rank for which the reranker has a score",
-            argument="depths",
+            f"depth {tried[-1]} is above {full}, the last rank for which the reranker has a score", argument="depths"
         )
     return [0, *tried]
 
@@ -325,7 +325,7 @@ def _ranking(query: np.ndarray, rank: np.ndarray, score: np.ndarray, depth: int)
 def _cost(depth: int, documents: float, cost: float | Mapping[int, float], fixed: float) -> float:
     if isinstance(cost, Mapping):
         if depth and depth not in cost:
-            raise InvalidInputError(f"cost has no entry for depth {depth}; give one for each", argument="cost")
+            raise InvalidInputError(f"cost has no entry for depth {depth}. Add one for each depth", argument="cost")
         return check_number(cost.get(depth, 0.0), "cost", "[0, inf)")
     each = check_number(cost, "cost", "[0, inf)")
     return check_number(fixed, "fixed_cost", "[0, inf)") + each * documents if depth else 0.0

@@ -48,7 +48,7 @@ def about_documents(strangers: Mapping[str, tuple[str, str]]) -> list[Remark]:
 
 
 class Provenance(NamedTuple):
-    """Training queries in data: the queries to keep (bool (m,)), a text, an entry by model for JSON, and remarks."""
+    """Training queries in data: a mask of queries to keep (m,), a sentence, counts by model for JSON, and remarks."""
 
     keep: np.ndarray
     text: str

@@ -71,5 +71,7 @@ def own_features(given: Mapping[Any, Mapping[str, float]], queries: Sequence[str
         )
     values = np.array([[float(known[query][name]) for name in names] for query in queries]).reshape(-1, len(names))
     if not np.isfinite(values).all():
-        raise InvalidInputError("query_features must be finite numbers", argument="query_features")
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        what = f"query {queries[row]!r} has {names[column]} = {values[row, column]}"
+        raise InvalidInputError(f"query_features must be finite numbers, but {what}", argument="query_features")
     return values, names

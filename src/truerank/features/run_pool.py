@@ -99,7 +99,8 @@ class RunPool(RowsByQuery):
             lists[here, j, 1] = np.diff(run.offsets)[numbers]
         self.ids, self.offsets, self.list_offsets, self.rows, self.scores = join_lists(list(named.values()), lists)
         if not np.isfinite(self.scores).all():
-            raise InvalidInputError("scores of runs must be finite numbers, got nan or infinity", argument="scores")
+            wrong = self.scores[~np.isfinite(self.scores)][0]
+            raise InvalidInputError(f"scores of runs must be finite numbers, got {wrong}", argument="scores")
         _rank_lists(self.list_offsets, self.scores, self.rows)
         self.query_values: np.ndarray | None = None  # (m, f)
         self.query_value_names: list[str] = []

@@ -145,7 +145,7 @@ def _float64(vectors: Vectors, rows: Any) -> np.ndarray:
 
 
 def _unit(vectors: np.ndarray, similarity: str) -> np.ndarray:
-    """Return vectors of length 1 for the cosine; zeros stay. Lengths are exact for very large and small numbers."""
+    """Return vectors scaled to length 1, zeros unchanged. Lengths are exact for very large and small numbers."""
     if similarity != "cosine":
         return vectors
     largest = np.abs(vectors).max(axis=-1, keepdims=True)

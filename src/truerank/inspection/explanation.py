@@ -108,14 +108,14 @@ class Explanation(Result):
         return self.to_text()
 
     def _rows(self, columns: Iterable[int]) -> list[list[Any]]:
-        """Return feature, contribution and both values of some columns."""
+        """Return the feature, its contribution and its values in both documents, for some columns."""
         return [
             [self.feature_names[k], float(self.contributions[k]), float(self.values[k, 0]), float(self.values[k, 1])]
             for k in columns
         ]
 
     def _tables(self, style: str, most: int) -> tuple[str, str]:
-        """Return a table of the two documents, and a table of the `most` largest contributions and the rest."""
+        """Return a table of the two documents, and one of the `most` largest contributions and the others' sum."""
         order = [k for k in self.order() if self.contributions[k] != 0]
         rows, rest = self._rows(order[:most]), order[most:]
         if rest:
@@ -266,9 +266,7 @@ def _predict(ranker: Any, X: np.ndarray) -> np.ndarray:
 
 def _dense(X: Matrix, rows: Any) -> np.ndarray:
     if getattr(X, "is_binned_matrix", False):
-        raise InvalidInputError(
-            "explain requires the values of the features. Pass the data before binning, and a pipeline"
-        )
+        raise InvalidInputError("explain requires feature values. Pass the data before binning, and a pipeline")
     part = X[rows]
     return np.ascontiguousarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
 

@@ -194,9 +194,7 @@ def removal_importance(
     if not isinstance(train.X, np.ndarray) or not isinstance(test.X, np.ndarray):
         raise InvalidInputError("removal_importance requires dense rows. Call X.toarray()")
     if train.n_features != test.n_features:
-        raise InvalidInputError(
-            f"train has {train.n_features} features, but test has {test.n_features}", argument="train"
-        )
+        raise InvalidInputError(f"train has {train.n_features} features, test has {test.n_features}", argument="train")
     if train.n_features < 2:
         raise InvalidInputError("removal_importance requires at least two features", code="one-feature")
     pinned = measure_of(ranker, measure, convention)

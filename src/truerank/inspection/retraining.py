@@ -269,10 +269,7 @@ def retrain(
 
 
 def _training_queries(models: dict[str, Any], held_out: RankingData) -> tuple[np.ndarray, str]:
-    """Return a mask of the held-out queries that trained a model, and a sentence on each model.
-
-    Raises InvalidInputError if a model was trained on most queries, or if fewer than two queries are left.
-    """
+    """Return which held-out queries trained a model, (m,), and a sentence; raise if most did, or if < 2 are left."""
     found = {name: training_queries(model, held_out) for name, model in models.items()}
     seen = np.any([overlap.matched for overlap in found.values()], axis=0)
     if any(overlap.mostly for overlap in found.values()) or held_out.n_queries - seen.sum() < 2:

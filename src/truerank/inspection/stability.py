@@ -56,7 +56,7 @@ def ranking_stability(
 
 
 def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the neighbours below and above each value: at the ends the only one, or the value itself without one."""
+    """Return the nearest values below and above each value; at an end the only neighbour, else the value itself."""
     values = np.unique(column[~np.isnan(column)])
     if len(values) < 2:
         return column, column
@@ -68,7 +68,7 @@ def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @kernel
 def kendall_distances(a, b, offsets):
-    """Return the share of each query's pairs that two score vectors order differently; one tie counts half."""
+    """Return the share of each query's pairs that two score vectors order differently; a tie in one counts half."""
     m = offsets.size - 1
     result = np.empty(m)
     for q in range(m):

@@ -213,9 +213,7 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
         elif not isinstance(values, Between):
             values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
             if not values:
-                raise InvalidInputError(
-                    f"{name}: expected a list of values or a range (low, high), got {space[name]!r}"
-                )
+                raise InvalidInputError(f"{name}: expected a list of values or range (low, high), got {space[name]!r}")
         checked[name] = values
     return checked
 

@@ -187,7 +187,7 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
         if not isinstance(record, Document):
             raise DataFileError(record.reason, name, record.line)
         if record.id in seen:
-            raise DataFileError(f"query {record.id!r} is repeated; ids must differ", name)
+            raise DataFileError(f"query id {record.id!r} occurs twice. Give each query its own id", name)
         seen.add(record.id)
         wanted = field or next((key for key in QUERY_FIELDS if key in record.text), "text")
         if wanted not in record.text:
@@ -397,8 +397,10 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
         try:
             with ExitStack() as keep:
                 for block in blocks(keep):
-                    if len(set(block.schema.names)) < len(block.schema.names):
-                        raise DataFileError("two columns have one name", str(path), code="twice")
+                    columns = block.schema.names
+                    if twice := [name for name in columns if columns.count(name) > 1]:
+                        what = f"two columns have the name {twice[0]!r}. Rename one of them"
+                        raise DataFileError(what, str(path), code="twice")
                     yield from block.to_pylist()
         except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
             if isinstance(error, OSError) and error.filename is not None:
@@ -422,7 +424,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
 
 
 def _unpacked(path: PathLike, keep: ExitStack) -> str:
-    """Return the name of a text file as plain UTF-8, unchanged or of a temporary file, which `keep` removes."""
+    """Return the name of a plain UTF-8 file with the text: the file, or a temporary file that `keep` removes."""
     with Source(path, LONGEST_LINE) as stream:
         if stream.is_plain:
             return str(path)

@@ -76,7 +76,8 @@ def engine_features(
             batches += [(topic, documents[start : start + step]) for start in range(0, len(documents), step)]
     if not batches:
         raise InvalidInputError(
-            "none of the judged topics is among the queries. Check that the ids of both files agree"
+            f"no judged topic (such as {', '.join(map(str, list(qrels.rows())[:3]))}) is among the queries (such as "
+            f"{', '.join(list(by_id)[:3])}). Check that the ids of both files agree"
         )
     key = hashlib.sha256(
         json.dumps([engine.url, spec, batches, {t: by_id[t].text for t, _ in batches}], sort_keys=True).encode()

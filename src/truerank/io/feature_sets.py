@@ -149,9 +149,7 @@ def feature_set(value: Any, place: str = "the feature set") -> FeatureSet:
         if not isinstance(one.get("template", one.get("class")), str | dict):
             raise InvalidInputError(f"the feature {name!r:.80} has no template (Solr: class)", code="no-query")
     if len({"class" in one for one in features}) > 1:
-        raise InvalidInputError(
-            "features of Solr and of the LTR plugin are mixed. Use one kind in a file", code="mixed"
-        )
+        raise InvalidInputError("features of Solr and the LTR plugin are mixed. Use one kind in a file", code="mixed")
     title = stored.get("name") or features[0].get("store") or own.get("index") or "features"
     params = own.get("params") or _parameters(features)
     return FeatureSet(str(title), features, own.get("index"), own.get("id"), own.get("base"), params)
@@ -173,7 +171,7 @@ def _parameters(features: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def stored_set(engine: Engine, name: str, *, solr: bool) -> FeatureSet | None:
-    """Return the feature set that the LTR plugin or Solr stores under a name, or None without a set or a plugin."""
+    """Return the feature set that the LTR plugin or Solr stores under a name; None if the set or plugin is missing."""
     place = f"schema/feature-store/{quoted(name)}" if solr else f"_ltr/_featureset/{quoted(name)}"
     form: Any = {"features": [dict]} if solr else {"_source": {"featureset": {"features": [dict]}}}
     try:
@@ -265,7 +263,7 @@ def made_of_index(engine: Engine, index: str | None, name: str | None, *, solr: 
     fields = dict(sorted(_solr_fields(engine) if solr else _fields(engine, str(index))))
     texts = [field for field, kind in fields.items() if kind == "text"]
     if not texts:
-        raise InvalidInputError("the index has no text field to search. Write the features in a file, see the page")
+        raise InvalidInputError("the index has no text field to search. Write features in a file (--features FILE)")
     numbers = [field for field, kind in fields.items() if kind in ("number", "date")]
     lowest = {} if solr else _lowest(engine, str(index), numbers)
     define = _of_solr if solr else _of_search

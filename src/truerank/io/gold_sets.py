@@ -44,7 +44,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class GoldSet:
-    """Qrels, labels `{field: {query: label}}`, and relevant spans by query, which are documents of the qrels."""
+    """Qrels, the labels `{field: {query: label}}`, and the relevant spans of each query as documents of the qrels."""
 
     qrels: Qrels
     segments: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def read_gold(source: object) -> GoldSet:
         return GoldSet(ratings_of(content).qrels())
     if len(lines) < len(content.values):
         line = next(line for line, own in content.values if not isinstance(own, dict) or _query(own) is None)
-        raise DataFileError("no query, or no list such as relevant", content.name, line)
+        raise DataFileError("the line has no query, or no list of documents such as relevant", content.name, line)
     spans, segments, rest = dict[str, list[Span]](), dict[str, dict[str, str]](), list[tuple[int | None, Any]]()
     grades, texts = dict[str, dict[str, float]](), dict[str, str]()
     for line, record in lines:
@@ -81,9 +81,7 @@ def read_gold(source: object) -> GoldSet:
         grades[query] = {span.name: span.value for span in own}
         if own and (lacking := sum(1 for _ in rows_of(record)) - len(own)) > 0:
             what = f"query {query!r:.80} has spans as labels, and {counted(lacking, 'label')} without start and end"
-            raise DataFileError(
-                f"{what}; expected a document, start and end in each", content.name, line, code="no-span"
-            )
+            raise DataFileError(f"{what}; expected document, start and end in each", content.name, line, code="no-span")
         if own:
             spans[query] = own
         elif any(listed):  # an empty list, or none: nothing is relevant

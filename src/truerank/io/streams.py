@@ -312,7 +312,7 @@ class _XzInflater(_Inflater):
 
 
 class _ZstdInflater(_Inflater):
-    """A decompressor of zstd with so small input that the output, which has no limit, is at most 64 MB."""
+    """A decompressor of zstd, which cannot limit its output; its input is so small that the output is at most 64 MB."""
 
     def _step(self, raw: bytes) -> tuple[bytes, bytes]:
         member = self.member
@@ -373,7 +373,7 @@ def _zstandard() -> Any:
 
 
 def find_file(folder: Path, name: str) -> Path | None:
-    """Return the file of this name in a folder, also with a suffix of compressed text, or None without one."""
+    """Return the file of this name in a folder, also with a suffix of compressed text; None if there is no file."""
     candidates = [folder / f"{name}{ending}" for ending in ("", *COMPRESSED)]
     return next((path for path in candidates if path.is_file()), None)
 

@@ -330,7 +330,8 @@ def _as_columns(data: RankingData) -> dict[str, Any]:
     clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
     if clash or len(set(names)) < len(names):
         raise InvalidInputError(
-            f"feature names must differ from each other and from {sorted(clash) or 'qid, y, docid'}",
+            f"feature names must differ from each other and from {', '.join(sorted(clash)) or 'qid, y, docid'}, got "
+            f"{(sorted(clash) or [name for name in names if names.count(name) > 1])[0]!r} twice. Rename the feature",
             code="column-names",
         )
     X = data.X.toarray() if hasattr(data.X, "tocsr") else data.X
@@ -358,9 +359,7 @@ def write_table(data: RankingData, path: PathLike) -> None:
     """
     kind = table_kind(path)
     if kind is None:
-        raise InvalidInputError(
-            f"{path}: the file name of a table must end in one of {', '.join(KINDS)}", code="file-name"
-        )
+        raise InvalidInputError(f"{path}: the file name of a table must end in {', '.join(KINDS)}", code="file-name")
     is_plain = kind in ("csv", "tsv") and find_spec("pyarrow") is None
     with open_output(path) as stream:
         if is_plain:
@@ -400,9 +399,7 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
     In such a column, "007" is not 7.
     """
     if kind is None:
-        raise InvalidInputError(
-            f"{path}: the file name of a table must end in one of {', '.join(KINDS)}", code="file-name"
-        )
+        raise InvalidInputError(f"{path}: the file name of a table must end in {', '.join(KINDS)}", code="file-name")
     name, is_text = os.fspath(path), kind in ("csv", "tsv")
     arrow: Any = None if is_text and find_spec("pyarrow") is None else _arrow()
     refused = () if arrow is None else (arrow.ArrowException,)

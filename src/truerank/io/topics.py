@@ -40,7 +40,8 @@ def topic_texts(topics: list[str], name: str) -> tuple[np.ndarray, dict[str, str
     known = _read(path)
     replaced = [known[one] if one in known and _is_of(one, known[one]) else one for one in topics]
     if len(set(replaced)) < len(replaced):
-        raise DataFileError("two topics have the same text", name)
+        twice = next(one for one in replaced if replaced.count(one) > 1)
+        raise DataFileError(f"two topics have the text {twice!r:.80}; expected a different text for each", name)
     return np.array(replaced), {one: known[one] for one in replaced if one in known}
 
 

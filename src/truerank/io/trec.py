@@ -309,7 +309,9 @@ def write_run(run: object, path: object, *, tag: str | None = None, depth: int |
             code="different-shapes",
         )
     if not np.isfinite(values).all():
-        raise InvalidInputError(f"write_run: score {values[~np.isfinite(values)][0]} is not finite", code="not-finite")
+        wrong = int(np.isfinite(values).argmin())
+        what = f"write_run: the score of document {documents[wrong]!r} is {values[wrong]}"
+        raise InvalidInputError(f"{what}; scores must be finite numbers", code="not-finite")
     _words([tag], "tag")
     rows: list[tuple[str, str, int, float]] = []
     for name, (start, stop) in zip(names, pairwise(offsets.tolist())):
@@ -438,7 +440,7 @@ class _Block(NamedTuple):
 def _read(
     stream: Source, n_columns: int, value_column: int, wanted: str, form: str, repeated: bool = False
 ) -> tuple[list[str], np.ndarray, DocumentIds, np.ndarray, set[str], bool]:
-    """Return topics, offsets, documents, values, tags, `contradicts_ranks` of an open file with `n_columns` columns."""
+    """Return topics, offsets, documents, values, tags and `contradicts_ranks` of a file with `n_columns` columns."""
     codes: dict[bytes, int] = {}
     code_parts: list[np.ndarray] = []
     blocks: list[_Block] = []

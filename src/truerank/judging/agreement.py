@@ -87,8 +87,7 @@ def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: R
     ]  # fmt: skip
     if not shared:
         raise InvalidInputError(
-            "no document is judged by both. Check that topics and document ids of both are the same",
-            code="nothing-common",
+            "no document is judged in both qrels. Check that their topics and document ids agree", code="nothing-common"
         )
     topics, x, y = zip(*shared)
     levels, codes = np.unique([x, y], return_inverse=True)
@@ -115,7 +114,7 @@ def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: R
 
 
 def _interval(values: np.ndarray, topics: int, limits: tuple[float, float]) -> Interval:
-    """Return the first value and percentiles of the rest, stretched for few topics, within the statistic's limits."""
+    """Return the first value with percentiles of the other values, stretched for few topics, within `limits`."""
     drawn, value = values[1:][~np.isnan(values[1:])], float(values[0])
     if topics < 2 or not len(drawn):
         return Interval(value, np.nan, np.nan)

@@ -217,13 +217,13 @@ def _remark_on_labels(judge: str, labels: np.ndarray, grades: np.ndarray) -> Non
 
 
 def _values(qrels: Qrels, systems: dict[str, Any], measure: Measure, topics: str | None) -> np.ndarray:
-    """Return values (topics, systems)."""
+    """Return the value of each topic and system (topics, systems), 0 for a topic without a value."""
     judged, _ = settle_topics({name: judge_run(qrels, run) for name, run in systems.items()}, topics)
     return np.nan_to_num(np.array([measure.per_query(*one) for one in judged.values()]).T)
 
 
 def resampled(n: int, systems: int, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights of n topics in samples of all, and of half of the topics; of the latter none for many systems."""
+    """Return topic weights (draws, n) in samples of n and of n/2 topics; none of n/2 topics for many systems."""
     sizes = (n, draws), (max(n // 2, 1), draws if systems <= _FEW else 0)
     first, second = (rng.multinomial(size, np.full(n, 1 / n), size=own) / size for size, own in sizes)
     return first, second

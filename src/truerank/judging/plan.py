@@ -121,7 +121,7 @@ class Plan:
             opened.writelines(map(_line, [COLUMNS, *self.cells()]))
 
     def _lost(self, target: str | os.PathLike[str]) -> str:
-        """Return the grades of the file that this plan lacks, as text, or "" if there are none."""
+        """Return what overwriting the file would lose, as text: grades that this plan lacks, or no plan; else ""."""
         if not os.path.isfile(target) or os.path.getsize(target) == 0:
             return ""
         try:
@@ -346,9 +346,7 @@ def plan_judgements(
     known = set() if before is None else {(topic, d) for topic, own in before.judged.items() for d in own}
     free = [row for row, key in enumerate(keys) if key not in known]
     if not free:
-        raise InvalidInputError(
-            "every document with weight in a run is already judged, so that there is nothing to plan"
-        )
+        raise InvalidInputError("every document with weight in a run is already judged; nothing is left to plan")
     chances = allocate(importance[free], budget)
     number = 1 if before is None else before.n_rounds + 1
     drawn = stream(seed_of(random_state), "judging", number).random(len(free)) < chances

@@ -51,7 +51,8 @@ class LinkGraph:
         if rows.size == columns.size == 0:
             rows = columns = np.zeros(0, dtype=np.int64)
         if rows.shape != columns.shape or rows.ndim != 1 or {rows.dtype.kind, columns.dtype.kind} - set("iu"):
-            raise InvalidInputError("sources and targets must be integer arrays of the same length", argument="sources")
+            got = f"got {columns.dtype} {columns.shape} and {rows.dtype} {rows.shape}"
+            raise InvalidInputError(f"sources and targets must be integers (n,), {got}", argument="sources")
         ends = np.stack([rows, columns]).astype(np.int64)
         smallest, largest = int(ends.min(initial=0)), int(ends.max(initial=-1))
         n = largest + 1 if n_nodes is None else int(n_nodes)
@@ -110,9 +111,7 @@ def read_links(source: object) -> LinkGraph:
             first += len(lines) - 1
         name = stream.name
     if not numbers:
-        raise DataFileError(
-            "the file has no links; expected a line 'source target' for each link", name, code="no-rows"
-        )
+        raise DataFileError("the file has no links; expected a line 'source target' for each", name, code="no-rows")
     pairs = np.array(ends).reshape(-1, 2)
     return LinkGraph(pairs[:, 0], pairs[:, 1], len(numbers), [word.decode("utf-8") for word in numbers])
 

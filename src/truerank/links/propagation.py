@@ -98,11 +98,11 @@ def propagated_run(
     check_choice(variant, "variant", VARIANTS)
     level, way = variant.split("-", 1)
     if graph.n_nodes != index.n_documents:
-        raise InvalidInputError(f"the graph has {graph.n_nodes} nodes, the index {index.n_documents} documents")
-    if way in ALONG_TREE and parents is None:
         raise InvalidInputError(
-            f"{variant} requires parents, the result of site_parents for the URLs", argument="parents"
+            f"the graph has {graph.n_nodes} nodes, but the index has {index.n_documents} documents. Use graph_of_index"
         )
+    if way in ALONG_TREE and parents is None:
+        raise InvalidInputError(f"{variant} requires parents, the result of site_parents(urls)", argument="parents")
     asked = as_documents(queries)
     found = []
     for query in asked:

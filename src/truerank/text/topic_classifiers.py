@@ -441,9 +441,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
             with suppress(ValueError):  # no word in so many texts
                 self.vocabulary_ = np.asarray(vectorizer.fit(texts).get_feature_names_out(), dtype=str)
                 return self
-        raise InvalidInputError(
-            f"none of the {len(texts)} texts contains a word (pattern {self.word!r})", code="no-word"
-        )
+        raise InvalidInputError(f"none of the {len(texts)} texts has a word (pattern {self.word!r})", code="no-word")
 
     def transform(self, X: MatrixLike) -> Any:
         """Return the counts of the known words, CSR (n, words)."""

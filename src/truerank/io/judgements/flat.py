@@ -54,7 +54,7 @@ def as_table(content: Content, wanted: Collection[str] = ()) -> Content:
 
 
 def _with_lists(content: Content) -> Content:
-    """Return the table with lists in the cells of columns whose names tell of several documents, as `relevant_ids`."""
+    """Return the table with lists in the cells of columns whose names mean several documents, like `relevant_ids`."""
     several = {k for k, name in enumerate(content.header) if lists_documents(plain(name)) and plain(name).endswith("s")}
     rows = [[listed_in(cell) if k in several and isinstance(cell, str) else cell for k, cell in enumerate(row)]
             for _, row in content.rows]  # fmt: skip
@@ -64,7 +64,7 @@ def _with_lists(content: Content) -> Content:
 
 
 def _records(value: Any, around: dict[str, Any], key: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows within a value of JSON; keys that are ids themselves are cells of a column with a number."""
+    """Yield the rows within a JSON value; keys that are ids become cells of a numbered column."""
     if isinstance(value, list):
         for one in value:
             yield from _records(one, around, key)

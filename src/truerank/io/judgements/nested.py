@@ -63,10 +63,7 @@ def rows_of(value: Any, line: int | None = None, what: str = "grade") -> Iterato
     try:
         yield from _Walk(line, what).visit(value, _At(), "")
     except RecursionError as error:
-        raise DataFileError(
-            "the JSON is nested too deeply",
-            line=line,
-        ) from error
+        raise DataFileError("the JSON is nested too deeply", line=line) from error
 
 
 class _Walk:
@@ -205,7 +202,7 @@ class _Walk:
 
 
 def _only_name(known: dict[str, Any], ending: str) -> list[Any]:
-    """Return the single id or text under a key with an ending, or [] without exactly one."""
+    """Return the single id or text whose key ends in `ending`, as a list; [] if there is none or several."""
     found = [value for name, value in known.items() if name.endswith(ending) and _is_id(value)]
     return found if len(found) == 1 else []
 

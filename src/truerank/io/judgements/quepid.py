@@ -34,7 +34,8 @@ def _write_csv(ratings: Ratings, target: object) -> None:
         for row in own:
             judge = judges[0] if ratings.judges is None else ratings.judges[row]
             if judge in given:
-                raise InvalidInputError(f"{judge!r:.80} graded document {document!r:.80} twice for query {query!r:.80}")
+                what = f"{judge!r:.80} graded document {document!r:.80} twice for query {query!r:.80}"
+                raise InvalidInputError(f"{what}. Remove one of the grades")
             given[judge] = whole(ratings.grades[row])
         text = ratings.text(query)
         rows.append(

@@ -18,7 +18,7 @@ def _matches(content: Content) -> bool:
 def _write(ratings: Ratings, target: object) -> None:
     wrong = next((grade for grade in ratings.grades if grade != int(grade) or grade < 0), None)
     if wrong is not None:
-        raise InvalidInputError(f"_rank_eval requires whole grades of at least 0, got {wrong:g}")
+        raise InvalidInputError(f"_rank_eval requires integer grades >= 0, got {wrong:g}")
     requests = [
         {
             "id": query,

@@ -219,7 +219,7 @@ def explain(error: TruerankError, path: PathLike) -> None:
 
 
 def _is_text(content: Content, column: int) -> bool:
-    """Return whether a column, unless an option says so, is no feature: it is empty, or most cells are not numbers."""
+    """Return whether a column is no feature by default: it is empty, or most of its cells are not numbers."""
     cells = [row[column] for _, row in content.rows if column < len(row) and not is_unrated(row[column])]
     return 2 * sum(isinstance(cell, str) and read_grade(cell) is None for cell in cells) > len(cells) or not cells
 

@@ -160,11 +160,11 @@ def joined(ratings: Ratings, source: PathLike, on: str | None = None) -> tuple[d
         raise DataFileError(what, str(source))
     place = header.index(found)
     others = [k for k, name in enumerate(header) if k != place and name and name not in (QUERY, GRADE, DOCUMENT)]
-    rows = {id_text(row[place]).strip(): row for row in records if not is_missing(row[place])}
-    if len(rows) < sum(not is_missing(row[place]) for row in records):
-        raise DataFileError(
-            f"the column {found!r} contains an id twice, but each document must have one row", str(source)
-        )
+    known = [(id_text(row[place]).strip(), row) for row in records if not is_missing(row[place])]
+    rows = dict(known)
+    if len(rows) < len(known):
+        twice = next(one for one, row in known if rows[one] is not row)
+        raise DataFileError(f"column {found!r} has the id {twice!r} in two rows. Keep one of the rows", str(source))
     kept = [k for k, document in enumerate(ratings.documents) if document in rows]
     columns: dict[str, list[Any]] = {
         QUERY: [ratings.queries[k] for k in kept],

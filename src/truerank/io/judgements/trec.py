@@ -23,7 +23,7 @@ _HEAD = 1 << 14
 
 
 def _is_trec(content: Content) -> bool:
-    """Return whether the first line has four words, of which the grade (if in words, the iteration) is a number."""
+    """Return whether the first line has four words, and its grade (for grades in words, its iteration) is a number."""
     words = next(content.lines(), (0, []))[1] if content.kind == "text" else []
     if len(words) != 4 or not any(NUMBER.fullmatch(word.encode()) for word in (words[3], words[1].removeprefix("Q"))):
         return False
@@ -72,7 +72,7 @@ def _is_letor(content: Content) -> bool:
 
 
 def _letor_rows(content: Content) -> Iterator[Row]:
-    """Yield the rows of LETOR text; text after the document is the query's if all its lines have it."""
+    """Yield the rows of LETOR text; a text after the document id is the query's text if all its lines have it."""
     texts = dict(re.findall(r"^#\s*qid:\s*(\S+?):?\s+(.*\S)", content.text, re.MULTILINE))
     rows, after = list[Row](), dict[str, set[str | None]]()
     for row in _letor_lines(content):

@@ -24,7 +24,7 @@ def byte(data, i):
 
 @kernel
 def digit(data, i):
-    """Return the digit at place i; a number below 0 or above 9 if there is none."""
+    """Return the digit at place i; a number below 0 or above 9 if the byte is not a digit."""
     return np.int64(data[np.uint64(i)]) - 48
 
 
@@ -71,7 +71,7 @@ def _quotient(mantissa, divisor):
 
 @kernel
 def _digits(data, i):
-    """Digits with or without a point at place i: mantissa, place behind it, number of digits, and of those decimals."""
+    """Read digits with or without a point: return the mantissa, the place after it, the digits and the decimals."""
     begin = i
     mantissa, i = whole(data, i, 0)
     if byte(data, i) != 46:  # '.'
@@ -83,7 +83,7 @@ def _digits(data, i):
 
 @kernel
 def usual(data, i):
-    """Return a number of at most 18 digits at place i and before a space, the place after it and 1; 0 for others."""
+    """Return the number at place i, the place after it, and 1; 0 unless it has at most 18 digits before a space."""
     mantissa, i, digits, decimals = _digits(data, i)
     value = np.nan
     if byte(data, i) == 32 and 1 <= digits <= 18:

@@ -183,7 +183,7 @@ def _entries(data, i, missing_nan, entries, indices, values, repairs, state):
 
 @kernel
 def _any_value(data, i, missing_nan):
-    """Return what `number` returns, also of missing values; white space or a comment must follow."""
+    """Parse a number as `number` does, or a missing value; return 0 unless white space or a comment follows."""
     value, stop, kind = number(data, i)
     if kind == 0 and missing_nan:
         value = np.nan

@@ -296,10 +296,7 @@ class _Reader:
             raise DataFileError("the file has names of features, but the previous file has none", name, line)
         if self.names is not None and names != self.names:
             raise DataFileError(
-                "the names of the features differ from the names in the previous file",
-                name,
-                line,
-                code="different-names",
+                "the feature names differ from the names in the previous file", name, line, code="different-names"
             )
         if self._n_features is not None and len(names) != self._n_features:
             raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, line)
@@ -325,7 +322,8 @@ class _Reader:
         if kind != b"not retrieved":
             if not all(word.isdigit() and int(word[:12]) > 0 for word in words.split()):
                 raise DataFileError(
-                    f"expected numbers of rows, from 1, after '# {kind.decode()}: qid:…'",
+                    f"expected numbers of rows, from 1, after '# {kind.decode()}: qid:…', got "
+                    f"{words.decode(errors='replace')!r:.80}",
                     name,
                     line,
                     code="row-numbers",
@@ -338,7 +336,8 @@ class _Reader:
             grade = float(found.group(1)) if found else float("nan")
             if found is None or not np.isfinite(grade):
                 raise DataFileError(
-                    "expected grade*count words, as 0*12, after '# not retrieved: qid:…'",
+                    f"expected grade*count, such as 0*12, after '# not retrieved: qid:…', got "
+                    f"{word.decode(errors='replace')!r:.80}",
                     name,
                     line,
                     code="row-numbers",

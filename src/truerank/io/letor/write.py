@@ -154,7 +154,8 @@ def _tails(data: RankingData, rows: slice, comments: bool) -> list[str]:
             continue
         if doc_id and not is_word(doc_id):
             raise InvalidInputError(
-                f"document id {doc_id!r} cannot be written to a LETOR file: it must be one word", code="document-id"
+                f"document id {doc_id!r} cannot be written to a LETOR file: it must be one word without blanks",
+                code="document-id",
             )
         if _BREAK.search(text):
             raise InvalidInputError(
