@@ -233,7 +233,7 @@ def compare_arms(
     if len(known) != 2 or names.shape != values.shape or not ((values >= 0) & (values <= 1)).all():
         raise InvalidInputError(
             "compare_arms requires outcomes in [0, 1], an arm for each outcome, and two names of arms, got "
-            f"{values.size} outcomes and {names.size} arms with {len(known)} names",
+            f"{values.tolist()!r:.60} and {names.tolist()!r:.60}",
             argument="outcomes",
         )
     x = values * np.where(names == known[0], 1.0 / share, -1.0 / (1.0 - share))

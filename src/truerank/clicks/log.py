@@ -177,7 +177,8 @@ class ClickLog:
         """Sum the rows that share query, document and the `keys`, int arrays (n,) >= 0; O(n log n)."""
         sizes = [len(self.query_ids), len(self.document_ids), *(int(key.max(initial=0)) + 1 for key in keys)]
         if math.prod(sizes) >= 2**62:
-            raise InvalidInputError("the log has too many queries and documents. Split the log by query")
+            many = f"{sizes[0]} queries and {sizes[1]} documents"
+            raise InvalidInputError(f"the log has {many}, too many for 64-bit keys. Split the log by query")
         codes, of_row = np.unique(np.ravel_multi_index((self.query, self.document, *keys), sizes), return_inverse=True)
         query, document, *rest = np.unravel_index(codes, sizes)
         n, clicks = np.bincount(of_row), np.bincount(of_row, weights=self.clicked)

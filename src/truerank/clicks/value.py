@@ -235,7 +235,7 @@ def _weights(discount: str | ArrayLike, curves: np.ndarray, cutoff: int) -> np.n
 
 @dataclass
 class _Ratings:
-    """Estimated relevances of the shown pairs (query, document), and linear functions of these with errors."""
+    """Estimated relevances of the shown pairs (query, document), and linear functions of the relevances with errors."""
 
     log: ClickLog
     curves: np.ndarray  # α and β for each draw (R, 2, K)

@@ -24,7 +24,7 @@ class Wording:
         return f"{name}={_literal(value)}"
 
     def conversion(self, path: str, arguments: "dict[str, Any]") -> str | None:
-        """Return what reads a file of judgements with these arguments of `read_ratings`; None for the arguments."""
+        """Return the command that reads a file with these arguments of `read_ratings`; None to show the arguments."""
         return None
 
 

@@ -552,7 +552,7 @@ def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | 
         if len(differs):
             query = int(np.searchsorted(offsets, differs[0], side="right")) - 1
             raise InvalidInputError(
-                f"query_weight by row must be constant within a query; query number {query}, from 0, has "
+                f"query_weight by row must be constant within a query; query {query} (from 0) has "
                 f"{first[query]:g} and {values[differs[0]]:g}",
                 argument="query_weight",
             )

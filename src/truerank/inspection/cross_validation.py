@@ -219,7 +219,7 @@ def cross_validate(
     """
     named = dict(rankers) if isinstance(rankers, Mapping) else {type(rankers).__name__: rankers}
     if not named:
-        raise InvalidInputError("cross_validate got no rankers")
+        raise InvalidInputError("cross_validate got no rankers. Pass at least one")
     if not isinstance(data, Rows):
         data = rows_of(data)
     parsed = parse_measures(measures, convention)

@@ -97,7 +97,9 @@ def from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.nd
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"expected {{topic: {{document: number}}}}: {error}", code="not-a-run") from error
     if not np.isfinite(values).all():
-        raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}", code="not-finite")
+        wrong = int(np.isfinite(values).argmin())
+        what = f"document {ids[wrong]!r} has the value {values[wrong]}"
+        raise InvalidInputError(f"{what}; expected finite numbers", code="not-finite")
     offsets = offsets_of(list(map(len, lists.values())))
     return np.array(topics, dtype=str), offsets, np.array(ids, dtype=TEXT), values
 

@@ -231,7 +231,7 @@ def _power(into: Any, out_weight: np.ndarray, damping: float, tol: float, max_it
     check_positive_int(max_iter, "max_iter")
     n = into.shape[0]
     if n == 0:
-        raise InvalidInputError("the graph has no nodes")
+        raise InvalidInputError("the graph has no nodes; PageRank requires at least one")
     dangling = np.flatnonzero(out_weight == 0)
     inverse = np.divide(1.0, out_weight, out=np.zeros(n), where=out_weight > 0)
     x = np.full(n, 1.0 / n)

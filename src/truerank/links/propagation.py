@@ -55,7 +55,8 @@ def propagate(values: ArrayLike, way: str, *, links: Any = None, parents: Any = 
     check_choice(way, "way", (*ALONG_LINKS, *ALONG_TREE))
     check_number(alpha, "alpha", "[0, 1]")
     if S.ndim != 1 or not (S >= 0).all() or not np.isfinite(S).all():
-        raise InvalidInputError("values must be finite numbers >= 0, one for each page", argument="values")
+        got = f"got {S.tolist()!r:.80}"
+        raise InvalidInputError(f"values must be finite numbers >= 0, one for each page, {got}", argument="values")
     if way in ALONG_TREE:
         matrix = _of_children(S, np.asarray(parents, dtype=np.int64), way)
     else:
