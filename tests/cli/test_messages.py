@@ -11,6 +11,7 @@ import re
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import truerank
@@ -22,6 +23,7 @@ from truerank.rankers.baselines import RidgeRanker
 
 SOURCE = Path(truerank.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*+(?!\{)")
+OF_PYTHON = re.compile(r"\b(?:[Pp]ass|[Aa]dd) \w+=")
 OF_ANOTHER = re.compile(r"`?truerank ((?:text )?[a-z-]+)[^`;]*?$")
 
 
@@ -327,3 +329,39 @@ def test_an_option_beside_what_makes_it_idle_is_refused(words, said, tmp_path, m
     assert main(words.split()) == 2
     assert said in capsys.readouterr().err
     assert sorted(os.listdir()) == before
+
+
+def test_no_command_speaks_of_python(options, tmp_path, monkeypatch, capsys):
+    """Remarks, warnings and certificates name options, not arguments of Python."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name in ("train", "test"):
+        rows = [(k // 6, int(rng.integers(3)), k, *rng.normal(size=2)) for k in range(72)]
+        lines = [f"{y} qid:{name}{q} 1:{k} 2:{a:.3f} 3:{b:.3f} 4:{y}\n" for q, y, k, a, b in rows]
+        Path(f"{name}.txt").write_text("".join(lines))
+    X, y, qid = rng.normal(size=(72, 4)), rng.integers(0, 3, 72), np.repeat(np.arange(12), 6)
+    X[::7, 2] = np.nan
+    missing = truerank.RankingData(X, y, qid)
+    truerank.write_letor(missing, "missing.txt")
+    model = truerank.ObliviousBoosting(leaves="constant", n_estimators=5, depth=2).fit(missing)
+    save_model(model, "missing.json")
+    two = ["m.json", "other.json", "--data", "test.txt"]
+    spoken = {
+        "train": ["train.txt", "--ranker", "ridge", "--model", "m.json"],
+        "train more": ["train.txt", "--ranker", "ridge", "--model", "other.json", "--exclude", "2-4"],
+        "evaluate": ["m.json", "--data", "test.txt"],
+        "compare": two, "power": two, "report": [*two, "-o", "report.html"],
+        "explain": ["m.json", "test.txt"],
+        "cross-validate": ["train.txt", "--ranker", "ridge"],
+    }  # fmt: skip
+    for command, words in spoken.items():
+        code = main([command.split()[0], *words])
+        said = " ".join(capsys.readouterr().err.split())
+        assert (code, "counting-feature" in said) == (0, True), (command, said)
+        assert ("--exclude" in said) == ("--exclude" in options[command.split()[0]]), (command, said)
+        assert not OF_PYTHON.search(said), (command, said)
+    export = ["export", "missing.json", "--to", "solr", "-o", "solr.json", "--force"]
+    assert main([*export, "--certify", "missing.txt", "--missing", "nan"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "--missing zero" in said
+    assert not OF_PYTHON.search(said), said

@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from errno import EISDIR
 from functools import partial
 from pathlib import Path
@@ -221,23 +222,23 @@ def read_graded(path: str, args: options.Reading, *likes: Any, client: Any = Non
     return data
 
 
-def tell_remarks(remarks: Iterable[Remark]) -> None:
-    """Print each kind of remark of an experiment once, with its source; `--json` has all remarks in the result."""
+def tell_remarks(args: options.Options, remarks: Iterable[Remark]) -> None:
+    """Print each kind of remark once, with its source and in the words of the command, before or after the result."""
     told = set[str]()
     for one in remarks:
         if one.code not in told:
-            note(f"truerank: {one.source}: {one}", late=True)
+            note(f"truerank: {one.source}: {one.worded(args.wording)}", late=not isinstance(args, options.Learner))
         told.add(one.code)
 
 
 def remark(args: options.Options, where: str, remarks: Iterable[Remark]) -> None:
     """Print each kind of remark once in a command, and keep all of them for `--json`; `where` is a file."""
     kept = args.collected.setdefault("remarks", [])
-    for one in remarks:
-        found = {"in": where, **one.to_dict()}
-        if all(other["code"] != one.code for other in kept):
-            note(f"truerank: {where}: {one.worded(args.wording)}", late=not isinstance(args, options.Learner))
-        if found not in kept:
+    known = {other["code"] for other in kept}
+    placed = [replace(one, source=where) for one in remarks]
+    tell_remarks(args, (one for one in placed if one.code not in known))
+    for one in placed:
+        if (found := one.to_dict()) not in kept:
             kept.append(found)
 
 

@@ -72,7 +72,7 @@ def run(args: Arguments) -> int:
     if args.json:
         common.print_report(args, own.to_dict() | {"request_bytes": size})
         return 0
-    common.note(str(own))
+    common.note(own.worded(args.wording))
     common.note(f"written to {args.output} (sha256 {own.export_hash[:16]}, {len(content) / 1000:.1f} kB)")
     if size is not None:
         carries = "the model travels with it" if args.to == "painless" else "the engine stores the model"

@@ -112,5 +112,5 @@ def experiment_of(
             topics=args.topics, training_queries=training_rule(args.training_queries), segments=args.segments,
             collapse=args.collapse,
         )  # fmt: skip
-        common.tell_remarks(found.found)
+        common.tell_remarks(args, found.found)
     return found

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.errors import PYTHON, InvalidInputError, Message, Remedy, Wording
 from truerank.core.float32 import INPUTS, float32_threshold
 from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result
@@ -156,7 +156,8 @@ class Certificate(Result):
             + "; no order was compared: no query has two documents of different scores" * (not self.neighbours)
         )
 
-    def __str__(self) -> str:
+    def worded(self, wording: Wording = PYTHON) -> str:
+        """Return the certificate in the terms of a front end."""
         lines = [
             self.subject,
             f"features: {self.policy['features']}, absent ones are {self.policy['missing']}; exported for "
@@ -176,7 +177,7 @@ class Certificate(Result):
         if self.merged_cases:
             merged = f"{self.merged_cases} rows with numbers that float32 merges"
             lines.append(f"{merged}: largest difference {self.merged_difference:.3g}")
-        lines += self.notes
+        lines += [note.worded(wording) if isinstance(note, Message) else note for note in self.notes]
         if self.distilled is not None:
             cost = self.distilled
             measures = "".join(
@@ -189,6 +190,8 @@ class Certificate(Result):
                 f"same order{measures}"
             )
         return "\n".join(lines)
+
+    __str__ = worded
 
 
 def certify_export(
@@ -396,7 +399,7 @@ def _read_as_zero(form: ModelForm, format: str, read: np.ndarray, expected: np.n
     note = f"{counted(len(read), 'row')} with missing values, which programs that read {format} read as 0: "
     if not differ:
         return (note + "predict gives the same scores",)
-    return (note + f"{differ} of them have another score in predict, or none; {TRAIN_WITH_ZERO}",)
+    return (Message(note + f"{differ} of them have another score in predict, or none", TRAIN_WITH_ZERO),)
 
 
 def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
