@@ -35,10 +35,34 @@ def test_parts_equal_experiments_that_are_made_anew(seed):
         anew = Experiment(own, some, "AP nDCG@5", baseline="b")
         assert part.query_ids.tolist() == anew.query_ids.tolist()
         np.testing.assert_equal(figures(part), figures(anew))
+        assert part.coverage.to_dict() == anew.coverage.to_dict()
     np.testing.assert_equal(figures(whole), before)
     some = whole.with_measures(["AP"])
     assert list(some.compare(test="t")) == ["AP"]
     np.testing.assert_equal(figures(some)[0], figures(Experiment(qrels, runs, ["AP"], baseline="b"))[0])
+
+
+@pytest.mark.parametrize("topics", ["common", "all"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_part_has_a_coverage_of_its_own(seed, topics):
+    r = np.random.default_rng(seed)
+    queries = [f"q{k}" for k in range(24)]
+    qrels, runs = random_lists(r, queries)
+    segments = {q: "xyz"[k % 3] for k, q in enumerate(queries)}
+    runs["a"] = {
+        q: run for q, run in runs["a"].items() if q in queries[::12] or (segments[q] != "x" and r.random() < 0.7)
+    }
+    for systems in (runs, {"a": runs["a"]}):
+        given = None if topics == "common" and len(systems) == 1 else topics
+        whole = Experiment(qrels, systems, "AP", topics=given, segments=segments)
+        for name, part in whole.by_segment().items():
+            own = {q: one for q, one in qrels.items() if segments[q] == name}
+            some = {system: {q: run[q] for q in own if q in run} for system, run in systems.items()}
+            anew = Experiment(own, some, "AP", topics=given)
+            assert part.coverage.to_dict() == anew.coverage.to_dict()
+            assert [one.code for one in part.remarks] == [one.code for one in anew.remarks]
+            assert part.facts()["coverage"]["qrels"] == 8
+            assert "8 topics of the segment" in str(part.coverage)
 
 
 def test_an_experiment_does_not_change():

@@ -135,6 +135,7 @@ class Experiment:
     training: Provenance | None = None
     coverage: Coverage | None = None
     note: str = ""
+    _there: tuple[Any, dict[str, np.ndarray]] | None = None  # queries of the qrels, and which of them each run has
     _given: Sequence[Any] = ()  # MeasuredValues
     _ids: Sequence[Any] | None = None
     _one_measure: bool = True
@@ -188,15 +189,18 @@ class Experiment:
             training = settle_training(by_file, found.data, training_queries)
             if not training.keep.all():
                 judged = _of_queries(judged, training.keep.nonzero()[0])
-        if len(judged) > 1 and not rows:
-            judged, coverage = settle_topics(judged, topics)
-        elif not rows:  # one run keeps the topics that it lacks, with the value NaN or 0
-            _, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics)
+        there = None
+        if not rows:
+            there = next(iter(judged.values()))[0].query_ids, {name: one.sizes > 0 for name, (one, _) in judged.items()}
+            if len(judged) > 1:
+                judged, coverage = settle_topics(judged, topics)
+            else:  # one run keeps the topics that it lacks, with the value NaN or 0
+                _, coverage = covered_topics(there[1], topics)
         self._hold(
             baseline, judged, measures=parsed, convention=known, judged=judged,
             models={name: one.model for name, one in found.models.items()},
             several=several, data=found.data, topics=topics, segments=segments, training=training, coverage=coverage,
-            note=found.note, _checks=found.checks,
+            note=found.note, _checks=found.checks, _there=there,
             _one_measure=len(parsed) == 1 and not isinstance(measures, list | tuple),
         )  # fmt: skip
 
@@ -460,7 +464,7 @@ class Experiment:
             Without `segments`, or if a column has several values in a query or a mapping lacks a query.
         """
         names = self.segment_names()
-        return {name: self._part(np.flatnonzero(names == name)) for name in dict.fromkeys(names.tolist())}
+        return {name: self._part(name, np.flatnonzero(names == name)) for name in dict.fromkeys(names.tolist())}
 
     def segment_names(self) -> np.ndarray:
         """Return the segment of each query, text (m,); "" means no segment."""
@@ -473,11 +477,18 @@ class Experiment:
             return {}
         return dict(resolve("truerank.experiments.segments:compared_segments")(self))
 
-    def _part(self, chosen: np.ndarray) -> Experiment:
-        data, training = self.rows, self.training
+    def _part(self, name: str, chosen: np.ndarray) -> Experiment:
+        data, training, coverage = self.rows, self.training, None
+        if self._there is not None:
+            queries, there = self._there
+            known = {str(query) for query, own in self.segments.items() if str(own) == name}
+            inside = np.array([str(query) in known for query in queries.tolist()])
+            coverage = Coverage.of({run: own[inside] for run, own in there.items()}, self.topics, "the segment")
         return self._but(
             judged=_of_queries(self.judged, chosen),
             segments=None,
+            coverage=coverage,
+            _there=None,
             data=None if data is None else data.take_queries(chosen),
             training=training and training._replace(keep=np.ones(len(chosen), dtype=bool)),
         )

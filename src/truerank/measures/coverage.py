@@ -30,22 +30,33 @@ _SHOWN = 5  # number of runs in messages
 class Coverage:
     """The number of topics of the qrels, of each run (judged topics only), and of the means (`used`).
 
-    `topics` is the choice, "common" or "all", or None if the runs have equal topics.
+    `topics` is the choice, "common" or "all", or None if the runs have equal topics. `whole` names the topics that are
+    counted: "the qrels", or "the segment".
     """
 
     topics: str | None
     qrels: int
     runs: dict[str, int]
     used: int
+    whole: str = "the qrels"
+
+    @classmethod
+    def of(cls, there: Mapping[str, np.ndarray], topics: str | None, whole: str = "the qrels") -> Coverage:
+        """Return the coverage of a choice of topics, from the topics (m,) that each run has."""
+        common = np.logical_and.reduce(list(there.values()))
+        if topics == "common" and all(np.array_equal(own, common) for own in there.values()):
+            topics = None
+        used = len(common) if topics == "all" else int(common.sum())
+        return cls(topics, len(common), {name: int(own.sum()) for name, own in there.items()}, used, whole)
 
     def __str__(self) -> str:
-        whole = f"means over {'all ' * (self.qrels > 1)}{counted(self.qrels, 'topic')} of the qrels"
+        whole = f"means over {'all ' * (self.qrels > 1)}{counted(self.qrels, 'topic')} of {self.whole}"
         if self.topics == "all":
             lacking = {name: self.qrels - count for name, count in self.runs.items() if count < self.qrels}
             return f"{whole}; topics that a run lacks count 0 ({_counts(lacking)})" if lacking else whole
         if self.topics is None and self.used == self.qrels:
             return whole
-        text = f"means over {self.used} of the {counted(self.qrels, 'topic')} of the qrels"
+        text = f"means over {self.used} of the {counted(self.qrels, 'topic')} of {self.whole}"
         if self.topics == "common":
             return f"{text} that all runs have ({_counts(self.runs)})"
         return f"{text} in the run{'s' if len(self.runs) > 1 else ''}"
@@ -81,13 +92,11 @@ def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -
     The errors are the errors of `settle_topics`.
     """
     check_topics(topics)
-    runs = {name: int(own.sum()) for name, own in there.items()}
-    masks = list(there.values())
-    common = np.logical_and.reduce(masks)
-    n_common, n_all = int(common.sum()), len(common)
-    if all(np.array_equal(own, common) for own in masks) and topics == "common":
-        topics = None
-    elif topics is None and any(not np.array_equal(own, common) for own in masks):
+    coverage = Coverage.of(there, topics)
+    runs, n_all = coverage.runs, coverage.qrels
+    common = np.logical_and.reduce(list(there.values()))
+    n_common = int(common.sum())
+    if topics is None and any(not np.array_equal(own, common) for own in there.values()):
         raise InvalidInputError(
             f"the runs have different topics: {_counts(runs)}, of {n_all} in the qrels",
             argument="topics",
@@ -98,7 +107,7 @@ def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -
             code="different-topics",
         )
     if topics == "all":
-        return np.ones(n_all, dtype=bool), Coverage(topics, n_all, runs, n_all)
+        return np.ones(n_all, dtype=bool), coverage
     if not n_common:
         raise InvalidInputError(
             f"no topic of the qrels is in all runs ({_counts(runs)})",
@@ -106,7 +115,7 @@ def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -
             remedies=["leave out the runs with other topics", Remedy("to count missing topics as 0", topics="all")],
             code="no-common-topic",
         )
-    return common, Coverage(topics, n_all, runs, n_common)
+    return common, coverage
 
 
 def check_topics(topics: str | None) -> None:
