@@ -71,8 +71,7 @@ def settle_topics(
 ) -> tuple[dict[str, tuple[Judgements, np.ndarray]], Coverage]:
     """Return judgements and scores over the topics of a comparison, and the coverage.
 
-    `judged` is from `judge_run`, by name of run, all over the topics of the qrels; a topic that a run lacks has no
-    rows. => `judged` has the results of `judge_run` by name, over all topics of the qrels; a topic without documents
+    `judged` has the results of `judge_run` by name of run, all over the topics of the qrels; a topic that a run lacks
     has no rows. Unless `topics` is "all", the result has only topics that all runs have. Raise InvalidInputError if the
     runs have different topics and `topics` is None, or if no topic is common to all runs.
     """
