@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import truerank
+from support.refusals import refused
 from truerank import Experiment
 from truerank.cli import command_parser, main
 from truerank.core.errors import InvalidInputError
@@ -276,3 +277,22 @@ def test_options_are_arguments_of_the_same_names_and_defaults():
     for name in ("test", "correction"):
         allowed = {"test": TESTS, "correction": CORRECTIONS}[name]
         assert set(options[name].choices) == set(allowed)
+
+
+@pytest.mark.parametrize(("judgements", "file"), [(RUNS, "other.run"), (ROWS, "s.txt"), (ROWS, "model.json")])
+def test_systems_have_the_same_names(judgements, file, files, tmp_path, monkeypatch, capsys):
+    """The names of their files, or their paths where two files have one name."""
+    monkeypatch.chdir(tmp_path)
+    for place in (judgements, f"one/{file}", f"two/{file}", f"one/x.{file.partition('.')[2]}"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_bytes((files / (judgements if place == judgements else file)).read_bytes())
+    options = {"training_queries": "keep"} if file == "model.json" else {}
+    read = RUNS if judgements == RUNS else truerank.read_table(ROWS)
+    for systems in ([f"one/{file}", f"two/{file}"], [f"two/{file}", f"one/x.{file.partition('.')[2]}"]):
+        report = told(capsys, "compare", *words_of((judgements, dict(enumerate(systems)), options)))
+        found = truerank.compare(read, systems, **options)
+        assert list(found.means) == list(report["means"])
+        own = [file.partition(".")[0], "x"]
+        assert list(found.means) == (systems if systems[1].startswith("two") else own)
+    with refused(InvalidInputError, code="same-name"):
+        truerank.compare(read, [systems[0]] * 2)

@@ -319,15 +319,15 @@ def run_paths(arguments: Iterable[str]) -> list[str]:
 
 
 def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
-    """Return file names without `.json` and the endings of `run_name`. Two runs with one name are misuse; with
-    `or_paths`, the paths are then the names.
+    """Return the names of files (`run_name`). Two runs with one name are misuse; with `or_paths`, the paths are then
+    the names.
     """
-    from truerank.io.trec import run_name
+    from truerank.io.trec import run_name, unlike_names
 
-    names = [run_name(path.removesuffix(".json")) for path in paths]
+    names = list(map(run_name, paths))
+    if or_paths:
+        return unlike_names(names, paths)
     if len(set(names)) < len(names):
-        if or_paths:
-            return list(map(printable, paths))
         twice = next(name for name in names if names.count(name) > 1)
         raise UsageError(
             f"two runs have the name {twice!r}, which is their file name without the ending. Rename one of the files"

@@ -34,7 +34,7 @@ from truerank.experiments.policy import (
 from truerank.io.results import by_id, run_of
 from truerank.io.rows import Known, RowsAt, check_column
 from truerank.io.trec import as_qrels, judge_run, run_name
-from truerank.measures.evaluation import is_qrels, judged, named_runs, scores_in_order
+from truerank.measures.evaluation import is_qrels, judged, named_list, named_runs, scores_in_order
 
 ROLES = ("qid", "y", "docid")  # columns of a table of judged rows that are no features
 JudgedScores = dict[str, tuple[Judgements, np.ndarray]]
@@ -80,14 +80,7 @@ def by_name(systems: Any, over_qrels: bool) -> tuple[dict[str, Any], bool]:
             )
         return {str(name): one for name, one in systems.items()}, True
     if isinstance(systems, list | tuple) and systems and all(map(_is_named, systems)):
-        named = {_name_of(one, f"system {place}"): one for place, one in enumerate(systems, 1)}
-        if len(named) < len(systems):
-            raise InvalidInputError(
-                f"two of the systems {', '.join(named)} have the same name",
-                remedies=["give a dict by name"],
-                code="same-name",
-            )
-        return named, True
+        return named_list(systems, [_name_of(one, f"system {place}") for place, one in enumerate(systems, 1)]), True
     return {_name_of(systems, "scores"): systems}, False
 
 
@@ -102,9 +95,9 @@ def _is_model(system: object) -> bool:
 
 def _name_of(system: Any, otherwise: str) -> str:
     if isinstance(system, ModelFile):
-        return run_name(system.path.removesuffix(".json"))
+        return run_name(system.path)
     if isinstance(system, str | os.PathLike):
-        return run_name(os.fspath(system).removesuffix(".json"))
+        return run_name(os.fspath(system))
     if hasattr(system, "predict"):
         return type(system).__name__
     name = getattr(system, "tag", None) or getattr(system, "name", None)

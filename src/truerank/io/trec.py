@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress, pairwise
 from operator import ne
@@ -258,9 +258,20 @@ def run_name(path: str) -> str:
     'bm25'
     """
     name = Path(path).name
-    for suffix in (*COMPRESSED, ".run", ".txt", ".trec", ".csv", ".tsv", ".jsonl", ".parquet"):
+    for suffix in (*COMPRESSED, ".json", ".run", ".txt", ".trec", ".csv", ".tsv", ".jsonl", ".parquet"):
         name = name.removesuffix(suffix)
     return printable(name or path)
+
+
+def unlike_names(names: list[str], paths: Iterable[str | None]) -> list[str]:
+    """Return the names, or if two are equal, the paths of the systems that are files.
+
+    >>> unlike_names(["m", "m", "bm25"], ["one/m.json", "two/m.json", None])
+    ['one/m.json', 'two/m.json', 'bm25']
+    """
+    if len(set(names)) == len(names):
+        return names
+    return [name if path is None else printable(path) for name, path in zip(names, paths)]
 
 
 def write_run(run: object, path: object, *, tag: str | None = None, depth: int | None = None) -> None:

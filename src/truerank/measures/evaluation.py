@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from truerank.data.grouping import queries_with_mixed_ties
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.remarks import FORBIDS
 from truerank.io.lists import is_ranked
-from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
+from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name, unlike_names
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import CONVENTIONS
 from truerank.measures.coverage import over_topics
@@ -329,15 +329,24 @@ def named_runs(runs: object) -> dict[str, Any] | None:
         return {str(name): run for name, run in runs.items()}
     if not isinstance(runs, list | tuple) or not runs or hasattr(runs[0], "query_id"):
         return None
-    named: dict[str, Any] = {}
-    for place, run in enumerate(runs, 1):
-        if isinstance(run, str | os.PathLike):
-            name = run_name(os.fspath(run))
-        else:
-            name = str(getattr(run, "tag", None) or getattr(run, "name", None) or f"run {place}")
-        if name in named:
-            raise InvalidInputError(f"two runs are called {name!r}. Pass a dict with one name for each run.")
-        named[name] = run
+    names = [
+        run_name(os.fspath(run))
+        if isinstance(run, str | os.PathLike)
+        else str(getattr(run, "tag", None) or getattr(run, "name", None) or f"run {place}")
+        for place, run in enumerate(runs, 1)
+    ]
+    return named_list(runs, names)
+
+
+def named_list(systems: Sequence[Any], names: list[str]) -> dict[str, Any]:
+    """Return systems by name; if two names are equal, files have their paths as names."""
+    paths = [os.fspath(one) if isinstance(one, str | os.PathLike) else None for one in systems]
+    named = dict(zip(unlike_names(names, paths), systems))
+    if len(named) < len(systems):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(
+            f"two of the systems are called {twice!r}", remedies=["give a dict by name"], code="same-name"
+        )
     return named
 
 
