@@ -45,11 +45,6 @@ class Figures:
         return self.log_loss / math.log(2.0)
 
     @property
-    def mean_log_loss(self) -> float:
-        """Return the mean of -log P(actual class) in nats."""
-        return -self.log_loss / self.n
-
-    @property
     def brier(self) -> float:
         """Return the mean squared error."""
         return self.squared_error / self.n
