@@ -40,7 +40,7 @@ from truerank.matrices.exact_sums import exact_total
 from truerank.measures import parse_measure
 from truerank.trees.boosting import Plan, Progress, boost, change_parts
 from truerank.trees.grower import Grower, GrowthRules, TreeStructure
-from truerank.trees.histogram import GradientSizes, pack_gradients
+from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows, pack_rows
 from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
 from truerank.trees.leaves.polynomial import solve_jointly
 from truerank.trees.rows import Sample, TrainingRows
@@ -73,7 +73,8 @@ class SquaredErrorRows:
         return exact_total(change_parts(self._start, self._g, self._h, self._scores, self._workers))
 
     def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
-        tree = self._grower.grow(pack_gradients(self._g, self._h, None, self._workers), allowed)
+        rows = drawn_rows(self._g, self._h, None)
+        tree = self._grower.grow(pack_rows(*rows, PackingScales.of(self.sizes()), self._workers), allowed)
         return tree, self._leaves.fit(tree, self._rows, Sample(self._g, self._h, None))
 
     def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from support.packed import packed_gradients
 from support.refusals import refused
 from truerank import FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, RankingData
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.threads import Workers
 from truerank.matrices.binning import MISSING, code_rows, find_borders, scan_columns
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.histogram import pack_gradients
 from truerank.trees.leaves.places import MOST_PLACES, FlatPlaces, Norms, PlaceTable, make_places, make_shares
 from truerank.trees.training_columns import column_scaling
 
@@ -204,7 +204,7 @@ magnitudes = st.floats(-1e60, 1e60)
 def test_packed_sums_of_any_subset(data, n):
     g = data.draw(hnp.arrays(np.float64, n, elements=magnitudes))
     h = np.abs(data.draw(hnp.arrays(np.float64, n, elements=magnitudes)))
-    packed = pack_gradients(g, h, None, Workers(1))
+    packed = packed_gradients(g, h, None, Workers(1))
     chosen = data.draw(hnp.arrays(np.bool_, n))
     sum_g, sum_h = packed.scales.unpack(packed.words[chosen].sum(keepdims=True))
     assert abs(sum_g[0] - g[chosen].sum()) <= 1e-7 * np.abs(g).sum() + 1e-120
@@ -222,7 +222,7 @@ def test_a_million_rows_neither_overflow_nor_drift(kind):
         "equal": (np.full(n, 0.7), np.full(n, 0.3)),  # every one is rounded to the same side
         "one outlier": (np.append(np.full(n - 1, 1e-3), 50.0), np.append(np.full(n - 1, 1e-3), 50.0)),
     }[kind]
-    packed = pack_gradients(g, h, None, Workers(1))
+    packed = packed_gradients(g, h, None, Workers(1))
     # Sums of words stay below 2^63 in any order and for any subset.
     assert (
         float(np.abs((packed.words >> packed.scales.shift).astype(np.float64)).sum()) * 2.0**packed.scales.shift

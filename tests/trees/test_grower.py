@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from reference import oblivious as slow
+from support.packed import packed_gradients
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import code_rows, find_borders, scan_columns
 from truerank.trees import histogram
@@ -15,7 +16,7 @@ from truerank.trees.grower import (
     search_level,
     search_level_with_rules,
 )
-from truerank.trees.histogram import accumulate, pack_gradients, split_histograms
+from truerank.trees.histogram import accumulate, split_histograms
 from truerank.trees.leaves.constant import constrain, newton_values
 
 
@@ -24,7 +25,7 @@ def grown(X, g, h, depth, parts=4, drawn=None, n_jobs=1, **rules):
     matrix = code_rows(X, borders)
     with Workers(n_jobs) as workers:
         grower = Grower(matrix, GrowthRules(depth, **rules), workers)
-        tree = grower.grow(pack_gradients(g, h, drawn, workers), np.ones(X.shape[1], dtype=bool))
+        tree = grower.grow(packed_gradients(g, h, drawn, workers), np.ones(X.shape[1], dtype=bool))
         leaf = leaf_numbers(matrix, tree, workers)
     questions = []
     for k, code in zip(tree.features, tree.codes):
@@ -155,12 +156,12 @@ def test_estimated_gains_find_what_all_rules_find(missing, alpha):
 def test_packed_sums_are_exact_for_whole_hessians():
     rng = np.random.default_rng(3)
     g, h = rng.standard_normal(1000), rng.integers(0, 5, 1000).astype(float)
-    packed = pack_gradients(g, h, None, Workers(1))
+    packed = packed_gradients(g, h, None, Workers(1))
     sum_g, sum_h = packed.scales.unpack(packed.words.sum(keepdims=True))
     assert sum_h[0] == h.sum()
     assert sum_g[0] == pytest.approx(g.sum(), abs=1e-9)
     for scale in (1e-12, 1.0, 1e12):  # the largest magnitudes that one sign can add up to
-        packed = pack_gradients(np.full(1000, -scale), np.full(1000, scale / 3), None, Workers(1))
+        packed = packed_gradients(np.full(1000, -scale), np.full(1000, scale / 3), None, Workers(1))
         sum_g, sum_h = packed.scales.unpack(packed.words.sum(keepdims=True))
         assert sum_g[0] == pytest.approx(-1000 * scale, rel=1e-6)
         assert sum_h[0] == pytest.approx(1000 * scale / 3, rel=1e-6)

@@ -41,6 +41,10 @@ class PackingScales:
     def of(cls, sizes: GradientSizes) -> PackingScales:
         """Return scales with which no sum of words overflows: the magnitudes add up to less than 2^63.
 
+        Integer hessians (squared error without weights) are exact; all other hessians are rounded to 2^-30 of their
+        sum. Gradients are rounded to about 2^-44 of the sum of their magnitudes with integer hessians, and to 2^-31
+        otherwise.
+
         Raise `InvalidInputError` if squares of the sums would overflow; sums below 1e-130 count as 0.
         """
         total_g, total_h = exact_total(sizes.gradients), exact_total(sizes.hessians)
@@ -110,18 +114,6 @@ def blocks_of_rows(n: int) -> list[tuple[int, int]]:
 def blocks_of_sums(n: int) -> list[tuple[int, int]]:
     """Return few ranges of rows, because `exact_parts` are large; totals do not depend on the ranges."""
     return row_blocks(n, max(ROWS, -(-n // 16)))
-
-
-def pack_gradients(
-    gradients: np.ndarray, hessians: np.ndarray, multiplicity: np.ndarray | None, workers: Workers
-) -> PackedGradients:
-    """Round and pack gradients and hessians (n,), weights included, of the rows that were drawn.
-
-    Integer hessians (squared error without weights) are exact; all other hessians are rounded to 2^-30 of their sum.
-    Gradients are rounded to about 2^-44 of the sum of their magnitudes with integer hessians, and to 2^-31 otherwise.
-    """
-    rows, g, h = drawn_rows(gradients, hessians, multiplicity)
-    return pack_rows(rows, g, h, PackingScales.of(GradientSizes.of(g, h, workers)), workers)
 
 
 def drawn_rows(
