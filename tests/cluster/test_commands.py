@@ -94,3 +94,30 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys, 
     assert main(["predict", model, pattern, *cluster]) == 2
     assert main(["evaluate", "--data", pattern, "--scores", str(tmp_path / "scores.txt"), *cluster]) == 2
     assert main(["describe", pattern, "--scores", str(tmp_path / "scores.txt"), *cluster]) == 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_words_of_grades_and_a_models_own_columns_are_read_as_on_one_machine(tmp_path, capsys, scheduler):
+    pandas = pytest.importorskip("pandas")
+    rng, words = np.random.default_rng(2), np.array(["Bad", "Fair", "Good"])
+    frame = pandas.DataFrame({"a": rng.normal(size=120), "b": rng.normal(size=120), "session": np.repeat(range(20), 6)})
+    frame["label"] = words[np.digitize(frame.a + rng.normal(size=120), [-0.5, 0.5])]
+    for name, own in (("whole", frame), ("part1", frame[:72]), ("part2", frame[72:])):
+        own.to_csv(tmp_path / f"{name}.csv", index=False)
+        own.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    there = [str(tmp_path / "part?.csv"), "--cluster", scheduler]
+    thrifty = [str(tmp_path / "part?.parquet"), "--out-of-core", "--cluster", scheduler]
+    named = ["--query-column", "session", "--grade-column", "label", "--grades", "Good=2", "Fair=1", "Bad=0"]
+    settings = ["--ranker", "oblivious-boosting", "--set", "leaves=constant", "n_estimators=3", "n_jobs=1", *named]
+    models, figures = [], []
+    for name, data in (("one", [str(tmp_path / "whole.csv")]), ("many", there), ("thrifty", thrifty)):
+        model = tmp_path / f"{name}.json"
+        assert main(["train", *data, *settings, "--model", str(model)]) == 0
+        capsys.readouterr()
+        assert main(["evaluate", "--model", str(model), "--json", "--training-queries", "keep", "--data", *data]) == 0
+        figures.append(json.loads(capsys.readouterr().out)["measures"])
+        models.append(model.read_text())
+    assert models[1:] == models[:1] * 2
+    assert figures[1:] == figures[:1] * 2
+    assert main(["predict", str(tmp_path / "one.json"), *thrifty, "-o", str(tmp_path / "scores")]) == 0
+    assert [len(np.loadtxt(part)) for part in sorted((tmp_path / "scores").iterdir())] == [72, 48]

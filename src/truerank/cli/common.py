@@ -139,7 +139,7 @@ def _check_kind(args: options.Reading, path: str, table: bool) -> None:
     refuse_idle(args, idle[0], f"is for {idle[1]}, and {path} is {what}")
 
 
-def read_partitions(pattern: str, args: options.Reading, client: Any, *likes: Any) -> Any:
+def read_partitions(pattern: str, args: options.Reading, client: Any, *likes: Any, graded: bool = False) -> Any:
     """The files of a pattern, one partition each, with the columns that models, or training data, know by name."""
     from truerank.cluster import read_letor, read_parquet
     from truerank.cluster.partition import expand
@@ -148,20 +148,10 @@ def read_partitions(pattern: str, args: options.Reading, client: Any, *likes: An
     if len(tables) > 1:
         raise UsageError(f"{pattern} matches both tables and LETOR text. Give a pattern of one kind of files")
     place = place_of(pattern, args, table=tables == {True})
-    known = place.known(*likes)
-    columns = place.columns(known)
-    common_options: dict[str, Any] = {"client": client, "hold": not args.out_of_core}
-    common_options["missing"] = place.missing_values(known)
+    known, held = place.known(*likes), {"client": client, "hold": not args.out_of_core}
     if tables == {True}:
-        if args.document_column is not None:
-            common_options["document"] = args.document_column
-        features = columns.features if columns.names is None else columns.names
-        return read_parquet(
-            pattern, qid=args.query_column, y=args.grade_column, features=features, exclude=columns.exclude,
-            **common_options,
-        )  # fmt: skip
-    common_options |= {"n_features": args.n_features, "sparse": args.sparse, "max_line": args.max_line}
-    return read_letor(pattern, columns=columns, **common_options)
+        return read_parquet(pattern, graded=graded, **held, **place.table_options(known))
+    return read_letor(pattern, columns=place.columns(known), **held, **place.text_options(known))
 
 
 def remember_reading(model: Any, args: options.Reading, like: Any = None) -> None:
@@ -212,7 +202,7 @@ def read_graded(path: str, args: options.Reading, *likes: Any, client: Any = Non
     if client is None:
         data = read_data(path, args, *likes, graded=True, **own)
     else:
-        data = read_partitions(path, args, client, *likes)
+        data = read_partitions(path, args, client, *likes, graded=True)
     trains = isinstance(args, options.Learner)
     if trains and not data.n_features:
         raise InvalidInputError(

@@ -49,7 +49,10 @@ def read_row_groups(path: str, first: int, last: int, options: dict[str, Any], f
     columns = None
     if features is not None and isinstance(options.get("categories") or {}, Mapping):  # patterns match any column
         options = {**options, "features": list(features), "exclude": None}
-        others = (options.get("query", QUERY), options.get("grade", GRADE), options.get("document", DOCUMENT))
+        others = [
+            options.get(role) or name for role, name in (("query", QUERY), ("grade", GRADE), ("document", DOCUMENT))
+        ]
+        others += (options.get("defaults") or {}).values()
         columns = [*features, *others]  # missing columns are left out
     try:
         with open_columnar(path, "parquet", columns=columns, groups=range(first, last)) as (schema, batches):

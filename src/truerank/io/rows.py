@@ -118,6 +118,25 @@ class RowsAt:
         """Return how to read missing values: "error", "nan" or "zero"."""
         return self.missing or known.reading.get("missing") or self.unless_known
 
+    def text_options(self, known: Known) -> dict[str, Any]:
+        """Return the options of `read_letor`, whose columns are then chosen by `columns`."""
+        return {
+            "missing": self.missing_values(known), "dtype": self.dtype, "sparse": self.sparse,
+            "n_features": self.n_features, "comments": self.comments, "max_line": self.max_line,
+        }  # fmt: skip
+
+    def table_options(self, known: Known) -> dict[str, Any]:
+        """Return the options of `read_table`."""
+        columns, roles = self.columns(known), dict(known.reading)
+        roles.pop("missing", None)
+        scale = roles.pop("grades", None)
+        return {
+            "query": self.query, "grade": self.grade, "document": self.document, "defaults": roles,
+            "features": columns.features if columns.names is None else columns.names, "exclude": columns.exclude,
+            "categories": known.categories or self.categories, "missing": self.missing_values(known),
+            "dtype": self.dtype, "grades": self.grades or scale,
+        }  # fmt: skip
+
     def read(self, known: Known = NOTHING, *, graded: bool = False) -> Any:
         """Return the rows with the known columns; `graded` rejects a table without grades."""
         if self.kind == "rows":
@@ -125,10 +144,7 @@ class RowsAt:
         if self.kind == "folder":
             read = resolve("truerank.io.letor.folds:read_folds")
             return read(self.place, read=lambda one: replace(self, place=one).read(known, graded=graded))
-        columns, missing = self.columns(known), self.missing_values(known)
-        roles = dict(known.reading)
-        roles.pop("missing", None)
-        scale = roles.pop("grades", None)
+        columns, roles = self.columns(known), set(known.reading) - {"missing", "grades"}
         plain = not (self.sizes or roles or self.also)
         plain = plain and not (columns.features or columns.exclude or self.categories)
         plain = plain and (known.is_model or not columns.names) and self.kind != "frame" and self.place != "-"
@@ -138,18 +154,9 @@ class RowsAt:
             return ratings(os.fspath(self.place)).rows()
         if self.kind == "text":
             source = resolve("truerank.io.group_sizes:with_sizes")(os.fspath(self.place), self.sizes)
-            data = resolve("truerank.io.letor.read:read_letor")(
-                source, missing=missing, dtype=self.dtype, sparse=self.sparse, n_features=self.n_features,
-                comments=self.comments, max_line=self.max_line,
-            )  # fmt: skip
-            return columns.of(data)
+            return columns.of(resolve("truerank.io.letor.read:read_letor")(source, **self.text_options(known)))
         try:
-            return resolve("truerank.io.tables:read_table")(
-                self.place, query=self.query, grade=self.grade, document=self.document, missing=missing,
-                defaults=roles, graded=graded, features=columns.features if columns.names is None else columns.names,
-                exclude=columns.exclude, categories=known.categories or self.categories, dtype=self.dtype,
-                grades=self.grades or scale,
-            )  # fmt: skip
+            return resolve("truerank.io.tables:read_table")(self.place, graded=graded, **self.table_options(known))
         except TruerankError as error:
             if self.of_caller and error.code == "columns" and self.kind == "table":
                 resolve("truerank.io.judgements.registry:explain")(error, self.place)
