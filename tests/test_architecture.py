@@ -172,6 +172,11 @@ def test_no_file_outside_its_folder_asks_for_a_kind_of_leaves():
     """`tests/trees/test_leaf_kinds.py` adds a kind with one file and one line: what the table of the page says."""
     kinds = r"isinstance\([^()]*(?:Constant|Fuzzy|Polynomial)(?:Leaves|Fitter)|[=!]= \"(?:fuzzy|polynomial|constant)\""
     assert lines_with(kinds, "trees/leaves/") == []
+    asked = (
+        r"(?<!trees\.)leaves\.(?:degree|ties|search|places|smoothing|solution|p_swap)\b|\bneeds_(?:places|scaling)\b"
+    )
+    trains = r"trees/training_columns\.py|rankers/\w+\.py"  # which make the arrays that a kind needs
+    assert [place for place in lines_with(asked, "trees/leaves/") if not re.fullmatch(trains, place)] == []
 
 
 def test_few_files_outside_their_folder_ask_for_a_cluster():

@@ -8,7 +8,7 @@ import pytest
 from reference.shapley import shapley_by_enumeration, tree_value
 from support.refusals import refused
 from truerank import ObliviousBoosting
-from truerank.inspection.shapley import _answers_of, tree_shapley
+from truerank.inspection.shapley import tree_shapley
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.kept_parts import kept
 from truerank.trees.leaves.polynomial import monomial_table
@@ -33,7 +33,7 @@ def fitted(leaves, **settings):
 def test_equal_the_definition(leaves):
     model, X = fitted(leaves)
     trees, rows, reference = kept(model, Ensemble), X[:6], X[:150]
-    answers = _answers_of(model, trees)
+    answers = model.kind_of_leaves.form(trees, model).answers()
     expected = np.zeros(rows.shape)
     for t in range(trees.n_trees):
         features = trees.features[t].tolist()
@@ -93,7 +93,8 @@ def test_equal_shap_on_the_same_plain_trees():
     shap = pytest.importorskip("shap")
     X, y, qid = made_data(missing=0.0)
     model = ObliviousBoosting(n_estimators=6, depth=4, leaves="constant", random_state=1).fit(X, y, qid=qid)
-    trees, answers = kept(model, Ensemble), _answers_of(model, kept(model, Ensemble))
+    trees = kept(model, Ensemble)
+    answers = model.kind_of_leaves.form(trees, model).answers()
     found = tree_shapley(model, X[:30], X)
     expected = np.zeros((30, 8))
     for t in range(trees.n_trees):

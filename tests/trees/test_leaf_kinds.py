@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from support.refusals import refused
 from truerank import ObliviousBoosting, RankingData, evaluate, explain, export_model, load_model, load_sample
 from truerank.cluster import from_parts
 from truerank.core.checks import check_number
 from truerank.core.errors import InvalidInputError
-from truerank.trees.leaves.base import Leaves
+from truerank.trees.ensemble import ConstantPredictor
+from truerank.trees.leaves.base import Leaves, Oblivious
 from truerank.trees.leaves.constant import ConstantFitter
 from truerank.trees.leaves.kinds import KINDS
 
@@ -103,16 +105,15 @@ def test_early_stopping_continuing_and_sparse_rows(ranker):
     np.testing.assert_array_equal(whole.tree_values_, ranker.tree_values_)
     more = ObliviousBoosting(CappedLeaves(1.5), **SETTINGS).fit(VALID, init_model=ranker)
     assert more.n_iter_ == 24
-    from scipy import sparse
-
-    thin = ObliviousBoosting(CappedLeaves(1.5), **SETTINGS).fit(sparse.csr_matrix(TRAIN.X), TRAIN.y, qid=TRAIN.qid)
+    thin = ObliviousBoosting(CappedLeaves(1.5), **SETTINGS).fit(csr_matrix(TRAIN.X), TRAIN.y, qid=TRAIN.qid)
     np.testing.assert_allclose(thin.predict(TRAIN.X), ranker.predict(TRAIN.X), atol=1e-12)
 
 
 def test_model_file_export_and_explanation(ranker, tmp_path):
     ranker.save_model(tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json")
-    assert loaded.kind_of_leaves == CappedLeaves(1.5)
+    assert loaded.kind_of_leaves == ranker.kind_of_leaves
+    assert loaded.kind_of_leaves.cap == 1.5
     np.testing.assert_array_equal(loaded.predict(VALID), ranker.predict(VALID))
     program = {}
     exec(export_model(ranker, "python"), program)
@@ -133,3 +134,72 @@ def test_on_parts_it_is_that_of_one_machine(ranker):
     np.testing.assert_allclose(
         ObliviousBoosting(CappedLeaves(1.5), **SETTINGS).fit(weighed).tree_values_, ranker.tree_values_, atol=1e-9
     )
+
+
+@dataclass(frozen=True)
+class ScaledLeaves(CappedLeaves):
+    """Leaves whose models also keep standardised features, though a leaf has one value."""
+
+    name: ClassVar[str] = "scaled"
+    needs_scaling: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class PlacedLeaves(CappedLeaves):
+    """Leaves whose models also keep places, though a row belongs to one leaf."""
+
+    name: ClassVar[str] = "placed"
+    needs_places: ClassVar[bool] = True
+
+
+class Doubled:
+    """Scores rows with twice the values of constant leaves."""
+
+    def __init__(self, ensemble):
+        self.once = ConstantPredictor(ensemble)
+
+    def predict(self, X, n_jobs, scores, trees=slice(None)):
+        return self.once.predict(X, n_jobs, self.once.predict(X, n_jobs, scores, trees), trees)
+
+
+@dataclass(frozen=True)
+class DoubledLeaves(ScaledLeaves):
+    """Leaves with a predictor of their own, which exports and explanations do not know."""
+
+    name: ClassVar[str] = "doubled"
+
+    def predictor(self, ensemble, model):
+        return Doubled(ensemble)
+
+
+@dataclass(frozen=True)
+class FormedLeaves(DoubledLeaves):
+    """The same with the form that says what the predictor computes."""
+
+    name: ClassVar[str] = "formed"
+
+    def form(self, ensemble, model):
+        return Oblivious(replace(ensemble, values=2.0 * ensemble.values))
+
+
+@pytest.mark.parametrize("kind", [ScaledLeaves, PlacedLeaves, FormedLeaves])
+def test_scaling_places_and_a_predictor_of_its_own(kind, monkeypatch, tmp_path):
+    monkeypatch.setitem(KINDS.own, kind.name, kind)
+    ranker = ObliviousBoosting(kind(1.5), **SETTINGS).fit(TRAIN)
+    test_model_file_export_and_explanation(ranker, tmp_path)
+    assert export_model(ranker, "lightgbm")
+    if not kind.needs_scaling:
+        thin = ObliviousBoosting(kind(1.5), **SETTINGS).fit(csr_matrix(TRAIN.X), TRAIN.y, qid=TRAIN.qid)
+        np.testing.assert_allclose(thin.predict(VALID), ranker.predict(VALID), atol=1e-12)
+
+
+def test_a_kind_without_a_form_is_refused_by_name(monkeypatch):
+    monkeypatch.setitem(KINDS.own, "doubled", DoubledLeaves)
+    ranker = ObliviousBoosting("doubled", **SETTINGS).fit(TRAIN)
+    for form in ("python", "lightgbm", "painless"):
+        with refused(InvalidInputError, code="no-form") as caught:
+            export_model(ranker, form)
+        assert "doubled" in str(caught.value)
+        assert "DoubledLeaves.form" in str(caught.value)
+    with refused(InvalidInputError, code="no-form"):
+        ranker.contributions(VALID.X[:5])

@@ -23,7 +23,9 @@ from truerank.data.columns import default_names
 from truerank.trees.binary import BinaryTrees, binary_of_oblivious
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.kept_parts import kept
-from truerank.trees.leaves.places import FlatPlaces
+from truerank.trees.leaves.base import Oblivious as Oblivious
+from truerank.trees.leaves.fuzzy import Fuzzy as Fuzzy
+from truerank.trees.leaves.polynomial import Polynomial as Polynomial
 from truerank.trees.linear_start import LinearStart
 from truerank.trees.training_columns import Scaling
 
@@ -81,35 +83,6 @@ class Stumps:
     missing: np.ndarray
     weights: np.ndarray
     kind = "stumps"
-
-
-@dataclass(frozen=True)
-class Oblivious:
-    """Oblivious trees of constant leaves."""
-
-    trees: Ensemble
-    kind = "oblivious"
-
-
-@dataclass(frozen=True)
-class Fuzzy:
-    """Oblivious trees of fuzzy leaves with their place tables."""
-
-    trees: Ensemble
-    places: FlatPlaces
-    p_swap: float
-    ties: str
-    kind = "fuzzy"
-
-
-@dataclass(frozen=True)
-class Polynomial:
-    """Oblivious trees of polynomial leaves in standardised features."""
-
-    trees: Ensemble
-    scaling: Scaling
-    degree: int
-    kind = "polynomial"
 
 
 @dataclass(frozen=True)
@@ -415,13 +388,7 @@ def _form_of_ranker(model: Any) -> ModelForm:
         )
     if not hasattr(model, "tree_features_"):
         raise without_formula
-    ensemble, start, leaves = kept(model, Ensemble), model._start(), model.kind_of_leaves
-    if leaves.needs_places:
-        body: Any = Fuzzy(ensemble, kept(model, FlatPlaces), model.p_swap_, leaves.ties)
-    elif leaves.needs_scaling:
-        body = Polynomial(ensemble, kept(model, Scaling), leaves.degree)
-    else:
-        body = Oblivious(ensemble)
+    start, body = model._start(), model.kind_of_leaves.form(kept(model, Ensemble), model)
     return ModelForm(names, body, start=float(start.constant), linear_start=start.linear)
 
 

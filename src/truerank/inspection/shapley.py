@@ -23,7 +23,6 @@ borders a row's values depend only on its leaf, so they are computed once for ea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +33,6 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import run_blocks
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.kept_parts import kept
-from truerank.trees.leaves.places import FlatPlaces, Norms, make_shares
-from truerank.trees.leaves.polynomial import monomial_table
-from truerank.trees.training_columns import Scaling
 
 _MOST_REFERENCE = 4_096  # reference rows of fuzzy leaves, each of which costs 2^d
 _ROWS = 4_096
@@ -61,7 +57,8 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
     ----------
     S. M. Lundberg et al., Nature Machine Intelligence 2, 2020 (the game); G. Owen, Management Science 18, 1972.
     """
-    trees = kept(ranker, Ensemble)
+    form = ranker.kind_of_leaves.form(kept(ranker, Ensemble), ranker)
+    trees = form.trees
     same = X is reference
     X, reference = (part.toarray() if hasattr(part, "toarray") else part for part in (X, reference))
     X = np.ascontiguousarray(ranker.encoded(X), dtype=np.float64)
@@ -70,7 +67,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
         raise InvalidInputError(
             "Shapley values require reference rows, got none. Pass the training or the test rows", argument="reference"
         )
-    if ranker.kind_of_leaves.needs_places and len(reference) > _MOST_REFERENCE:
+    if form.is_shared and len(reference) > _MOST_REFERENCE:
         reference = reference[np.linspace(0, len(reference) - 1, _MOST_REFERENCE).astype(np.int64)]
     start = ranker._start()
     base = float(start.constant)
@@ -81,19 +78,15 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
         # An unknown feature has its training mean, where it adds 0.
         every = np.arange(X.shape[1])
         values += start.linear.scaling.standardise(columns.copy(), every) * start.linear.weights[:, None]
-    answers = _answers_of(ranker, trees)
-    scaling = kept(ranker, Scaling) if ranker.kind_of_leaves.needs_scaling else None
+    answers, monomials = form.answers(), form.monomials()
     for tree in range(trees.n_trees):
         features, slots = np.unique(trees.features[tree], return_inverse=True)
         u = len(features)
         right = answers(tree, columns)
         seen = right if of_reference is columns else answers(tree, of_reference)
         ratios = _ratios(_rows_by_leaf(seen), slots, u)
-        if scaling is None:
-            coefficients, powers, z = trees.values[tree][:, None], np.zeros((1, u), np.int64), None
-        else:
-            powers = _powers(monomial_table(trees.depth, ranker.kind_of_leaves.degree), slots, u)
-            coefficients, z = trees.values[tree], scaling.standardise(columns[features], features.astype(np.int64)).T
+        powers, z = _powers(monomials, slots, u), form.variables(columns[features], features)
+        coefficients = trees.values[tree].reshape(1 << trees.depth, len(powers))
         # Π_j b_j of each leaf and monomial, with 0 for a feature of the monomial: (2^d, M)
         base += float(np.sum(coefficients * (ratios.prod(axis=1)[:, None] * (powers.sum(axis=1) == 0))))
         # Gauss-Legendre nodes and weights on [0, 1] that integrate polynomials of degree u - 1 exactly
@@ -121,31 +114,6 @@ def _of_rows(right: np.ndarray, z: np.ndarray | None, game: tuple[Any, ...], n_j
 
     run_blocks(work, [(i, min(i + _ROWS, len(rows))) for i in range(0, len(rows), _ROWS)], n_jobs)
     return found
-
-
-def _answers_of(ranker: Any, trees: Any) -> Callable[[int, np.ndarray], np.ndarray]:
-    """Return a function of (tree, columns (p, n)) that returns P(right) at each level (d, n); bool if plain."""
-    tables = shares = None
-    if ranker.kind_of_leaves.needs_places:
-        flat = kept(ranker, FlatPlaces)
-        tables = dict(zip(flat.features.tolist(), flat.tables()))
-        norms = Norms(ranker.p_swap_)
-        shares = {k: make_shares(table, norms, ranker.kind_of_leaves.ties) for k, table in tables.items()}
-
-    def answers(tree: int, columns: np.ndarray) -> np.ndarray:
-        right = np.empty((trees.depth, columns.shape[1]), dtype=bool if tables is None else np.float64)
-        for level in range(trees.depth):
-            feature, border = int(trees.features[tree, level]), float(trees.borders[tree, level])
-            missing_right = bool(trees.missing_right[tree, level])
-            x = columns[feature]
-            if tables is None or shares is None:
-                right[level] = ~(x <= border) if missing_right else x > border
-            else:
-                b, state = tables[feature].place_of_border(border)
-                right[level] = shares[feature].right_of(b, state, missing_right)[tables[feature].states(x)]
-        return right
-
-    return answers
 
 
 def _leaf_numbers(right: np.ndarray) -> np.ndarray:

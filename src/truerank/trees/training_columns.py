@@ -126,7 +126,7 @@ def look_at(
     borders = find_borders(values, parts, ends)
     places = None
     if leaves is not None and leaves.needs_places:
-        places = make_places(values, borders, leaves.places, ends, places_a_copy)
+        places = make_places(values, borders, leaves.most_places, ends, places_a_copy)
     return borders, places, column_scaling(values, ends) if scaled else None
 
 
@@ -147,7 +147,7 @@ def scan_training_columns(
     requires all places.
     """
     sparse = hasattr(X, "tocsc")
-    on_demand = sparse and leaves.needs_places and not leaves.search
+    on_demand = sparse and leaves.needs_places and not leaves.searches_places
     most = max(map(attrgetter("n"), known_places.values()), default=0)
     total, places_a_copy = (X.shape[0], 1.0) if copies is None else (copies.total, copies.places_a_copy)
     counts = None if copies is None else copies.counts
@@ -161,7 +161,7 @@ def scan_training_columns(
         places = known_places.get(k)
         if places is None:
             spread = spread_evenly(values, max(1, round(most * count_of(values, ends) / total)), ends)
-            places = make_places(spread, borders, leaves.places)
+            places = make_places(spread, borders, leaves.most_places)
         own_borders = places.borders_at_knots(borders)
         return own_borders, places if wants_places else None, column_scaling(values, ends) if scaled else None
 

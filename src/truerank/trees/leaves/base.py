@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from truerank.core.errors import InvalidInputError
 from truerank.core.threads import Workers
 from truerank.core.types import Scorer
 from truerank.trees.ensemble import ConstantPredictor, Ensemble
@@ -39,12 +41,49 @@ class LeafPredictor(Protocol):
 
 
 @dataclass(frozen=True)
+class TreesForm:
+    """Fitted trees as exports and explanations read them: a leaf is a sum of monomials, by default one constant.
+
+    Exports write the forms `Oblivious`, `leaves.fuzzy.Fuzzy` and `leaves.polynomial.Polynomial`.
+    """
+
+    trees: Ensemble
+    kind: ClassVar[str]  # by which a format finds how to write it
+    is_shared: ClassVar[bool] = False  # whether a row belongs to several leaves of a tree
+
+    def monomials(self) -> np.ndarray:
+        """Return the monomials of a leaf as in `monomial_table`, int64 (M, 2)."""
+        return np.zeros((1, 2), dtype=np.int64)
+
+    def variables(self, columns: np.ndarray, features: np.ndarray) -> np.ndarray | None:
+        """Return the variables of the monomials from the columns (u, n) of features, (n, u), or None without any."""
+        return None
+
+    def answers(self) -> Callable[[int, np.ndarray], np.ndarray]:
+        """Return a function of (tree, columns (p, n)) that returns P(right) at each level (d, n); bool if plain."""
+        trees = self.trees
+
+        def answers(tree: int, columns: np.ndarray) -> np.ndarray:
+            x, border = columns[trees.features[tree]], trees.borders[tree][:, None]
+            return np.where(trees.missing_right[tree][:, None], ~(x <= border), x > border)
+
+        return answers
+
+
+@dataclass(frozen=True)
+class Oblivious(TreesForm):
+    """Oblivious trees of constant leaves."""
+
+    kind = "oblivious"
+
+
+@dataclass(frozen=True)
 class Leaves:
     """A kind of leaves, whose fields are its parameters and are stored in a model file.
 
     A subclass implements `fitter`. All other defaults suit kinds with one value for each leaf: such leaves can be
-    saved, exported, explained and trained on a cluster. Other kinds also implement `predictor` and `n_values`, and may
-    set `needs_places` or `needs_scaling`, whose arrays a model then stores.
+    saved, exported, explained and trained on a cluster. Other kinds also implement `predictor`, `n_values` and `form`,
+    and may set `needs_places` or `needs_scaling`, whose arrays a model then stores.
     """
 
     name: ClassVar[str]  # in `ObliviousBoosting(leaves=…)` and in model files
@@ -52,6 +91,16 @@ class Leaves:
     needs_scaling: ClassVar[bool] = False  # standardised features
     keeps_monotone: ClassVar[bool] = True
     scored_by: ClassVar[tuple[str, ...]] = ()  # parameters that cannot change when a model is continued
+
+    @property
+    def most_places(self) -> int:
+        """Maximum number of places of a feature, with `needs_places`."""
+        return 4096
+
+    @property
+    def searches_places(self) -> bool:
+        """Whether the level search needs the places of all features."""
+        return False
 
     def check(self) -> None:
         """Raise `InvalidInputError` if a parameter is out of range."""
@@ -71,6 +120,24 @@ class Leaves:
     def predictor(self, ensemble: Ensemble, model: Scorer) -> LeafPredictor:
         """Return the predictor of rows with the trees of a fitted model."""
         return ConstantPredictor(ensemble)
+
+    def form(self, ensemble: Ensemble, model: Scorer) -> TreesForm:
+        """Return the trees of a fitted model in the form that exports and explanations read.
+
+        Raises
+        ------
+        InvalidInputError
+            If the kind has a predictor of its own but not this method.
+        """
+        own = type(self)
+        if own.predictor is not Leaves.predictor:
+            raise InvalidInputError(
+                f"{self.name} leaves have no form that exports and contributions can read: {own.__name__} has its own "
+                "predictor, but not the method form",
+                remedies=[f"implement {own.__name__}.form", "use other leaves"],
+                code="no-form",
+            )
+        return Oblivious(ensemble)
 
     def n_values(self, depth: int) -> int | None:
         """Return the number of coefficients in a leaf of a tree of this depth, or None if a leaf has one value."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,7 +17,7 @@ from truerank.matrices.steps import count_below
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.kept_parts import kept
-from truerank.trees.leaves.base import Leaves
+from truerank.trees.leaves.base import Leaves, TreesForm
 from truerank.trees.leaves.constant import constrain, newton_values
 from truerank.trees.leaves.places import (
     MOST_PLACES,
@@ -230,6 +230,14 @@ class FuzzyLeaves(Leaves):
             return 0.0
         return min(max(0.0, 1.0 - 1.0 / (width * places)), float(np.nextafter(1.0, 0.0)))
 
+    @property
+    def most_places(self) -> int:
+        return self.places
+
+    @property
+    def searches_places(self) -> bool:
+        return self.search
+
     def search_rules(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float) -> GrowthRules:
         """Return the rules of the level search, with fuzzy borders if `search` is True."""
         if not self.search:
@@ -241,6 +249,35 @@ class FuzzyLeaves(Leaves):
 
     def predictor(self, ensemble: Ensemble, model: Any) -> FuzzyPredictor:
         return FuzzyPredictor(ensemble, kept(model, FlatPlaces), model.p_swap_, self.ties)
+
+    def form(self, ensemble: Ensemble, model: Any) -> Fuzzy:
+        return Fuzzy(ensemble, kept(model, FlatPlaces), model.p_swap_, self.ties)
+
+
+@dataclass(frozen=True)
+class Fuzzy(TreesForm):
+    """Oblivious trees of fuzzy leaves with their place tables."""
+
+    places: FlatPlaces
+    p_swap: float
+    ties: str
+    kind = "fuzzy"
+    is_shared = True
+
+    def answers(self) -> Callable[[int, np.ndarray], np.ndarray]:
+        trees, norms = self.trees, Norms(self.p_swap)
+        tables = dict(zip(self.places.features.tolist(), self.places.tables()))
+        shares = {k: make_shares(table, norms, self.ties) for k, table in tables.items()}
+
+        def answers(tree: int, columns: np.ndarray) -> np.ndarray:
+            right = np.empty((trees.depth, columns.shape[1]))
+            for level, feature in enumerate(trees.features[tree].tolist()):
+                b, state = tables[feature].place_of_border(float(trees.borders[tree, level]))
+                found = shares[feature].right_of(b, state, bool(trees.missing_right[tree, level]))
+                right[level] = found[tables[feature].states(columns[feature])]
+            return right
+
+        return answers
 
 
 class FuzzyFitter:

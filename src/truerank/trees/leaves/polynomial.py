@@ -42,7 +42,7 @@ from truerank.core.threads import Workers, one_blas_thread, row_blocks, run_bloc
 from truerank.trees.ensemble import Ensemble, pad_tree
 from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.kept_parts import kept
-from truerank.trees.leaves.base import Leaves
+from truerank.trees.leaves.base import Leaves, TreesForm
 from truerank.trees.leaves.constant import empty_leaves
 from truerank.trees.rows import Sample, TrainingRows
 from truerank.trees.training_columns import Scaling, TrainingColumns
@@ -125,8 +125,26 @@ class PolynomialLeaves(Leaves):
     def predictor(self, ensemble: Ensemble, model: Any) -> PolynomialPredictor:
         return PolynomialPredictor(ensemble, kept(model, Scaling), self.degree)
 
+    def form(self, ensemble: Ensemble, model: Any) -> Polynomial:
+        return Polynomial(ensemble, kept(model, Scaling), self.degree)
+
     def n_values(self, depth: int) -> int:
         return len(monomial_table(depth, self.degree))
+
+
+@dataclass(frozen=True)
+class Polynomial(TreesForm):
+    """Oblivious trees of polynomial leaves in standardised features."""
+
+    scaling: Scaling
+    degree: int
+    kind = "polynomial"
+
+    def monomials(self) -> np.ndarray:
+        return monomial_table(self.trees.depth, self.degree)
+
+    def variables(self, columns: np.ndarray, features: np.ndarray) -> np.ndarray:
+        return self.scaling.standardise(columns, features.astype(np.int64)).T
 
 
 class PolynomialFitter:
