@@ -107,7 +107,8 @@ def test_the_files_of_two_judges_merge_and_may_not_contradict(tmp_path, capsys):
     code, found = estimated("--plan", str(tmp_path / "one.csv"), "--human", str(tmp_path / "other.csv"))
     assert code == 1
     assert (
-        f"document {drawn[0][1]}: the plan has grade {2 + int(drawn[0][1][1:]) % 2} and the labels 1" in found["error"]
+        f"document {drawn[0][1]}: the plan has grade {2 + int(drawn[0][1][1:]) % 2}, but the labels have 1"
+        in found["error"]
     )
 
 
