@@ -73,7 +73,7 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys, 
         assert main(["cross-validate", pattern, *both, *cluster]) == 0
         there = json.loads(capsys.readouterr().out)
         assert main(["cross-validate", str(tmp_path / "whole.txt"), *both]) == 0
-        assert there["mean"] == pytest.approx(json.loads(capsys.readouterr().out)["mean"])
+        assert there["means"]["ridge"] == pytest.approx(json.loads(capsys.readouterr().out)["means"]["ridge"])
         some = [*settings, "--features", "1-9", "12", "--exclude", "3", "--model"]
         assert main(["train", str(tmp_path / "whole.txt"), *some, str(tmp_path / "some-one.json")]) == 0
         assert main(["train", pattern, *some, str(tmp_path / "some-many.json"), *cluster]) == 0

@@ -147,9 +147,9 @@ def test_categories_help_and_codes_of_other_tables_are_refused(shop, capsys):
     base = ["cross-validate", "train.parquet", "--ranker", "oblivious-boosting", "--set", "n_estimators=20", "--cv",
             "3", "--json", "--measures", "AP"]  # fmt: skip
     assert main([*base, "--features", "bm25*", "brand", "--categorical", "brand"]) == 0
-    with_brand = json.loads(capsys.readouterr().out)["mean"]["AP"]
+    with_brand = json.loads(capsys.readouterr().out)["means"]["oblivious-boosting"]["AP"]
     assert main([*base, "--features", "bm25*"]) == 0
-    assert with_brand > json.loads(capsys.readouterr().out)["mean"]["AP"] + 0.02
+    assert with_brand > json.loads(capsys.readouterr().out)["means"]["oblivious-boosting"]["AP"] + 0.02
     assert main(["train", "train.parquet", "--ranker", "ridge", "--model", "r.json", "--features", "brand",
                  "--categorical", "brand"]) == 2  # fmt: skip
     read = read_table("train.parquet", features=["brand", "bm25*"], categories=["brand"])

@@ -74,8 +74,8 @@ def run(args: Arguments) -> int:
     from truerank.measures import parse_measure
 
     names = args.measures.split()
-    measures = [parse_measure(name, convention=args.convention) for name in names]
-    tie_averaged = [measure.tie_averaged() for measure in measures]
+    measures = {name: parse_measure(name, convention=args.convention) for name in names}
+    tie_averaged = {name: measure.tie_averaged() for name, measure in measures.items()}
     settings = ranker_options.parse_settings(args.set)
     place = Path(args.folds)
     if args.against or args.curve or args.seeds:
@@ -90,12 +90,13 @@ def run(args: Arguments) -> int:
         raise common.UsageError(f"--cv must be at least 3 (train, validation, test), got {args.cv}")
     whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
     folds = _folds(place, args) if whole is None else _folds_of(whole, args)
-    results, tied = [], []
+    results: list[dict[str, Any]] = []
+    values, tied = [], []
     kept: dict[Any, Any] = {}
     for name, *parts in common.progress(folds, "folds"):
         rankers = [ranker_options.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
         if args.position is not None:
-            parts = [common.with_position(part, args.position, rankers) for part in parts]
+            parts = [part and common.with_position(part, args.position, rankers) for part in parts]
         train, valid, test = parts
         best = _fit_best(rankers, train, valid, select, args)
         judgements, scores = test.judgements(), test.scores(rankers[best])
@@ -103,12 +104,9 @@ def run(args: Arguments) -> int:
             kept |= dict(zip(test.query_ids.tolist(), np.split(scores, test.offsets[1:-1])))
         elif args.scores is not None:
             kept[name.replace(" ", "-")] = test.restore(scores)
-        figures, averaged = (
-            {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, kind)}
-            for kind in (measures, tie_averaged)
-        )
-        results.append({"fold": name, "params": candidates[best], "measures": figures})
-        tied.append(averaged)
+        values.append({label: measure.per_query(judgements, scores) for label, measure in measures.items()})
+        tied.append({label: measure.per_query(judgements, scores) for label, measure in tie_averaged.items()})
+        results.append({"fold": name, "params": candidates[best], "measures": _means(measures, values[-1:])})
     if args.scores is not None and whole is not None:
         grouped = np.concatenate([kept[query] for query in whole.query_ids.tolist()])
         common.write_scores(args.scores, whole.restore(grouped))
@@ -118,36 +116,67 @@ def run(args: Arguments) -> int:
             for name, scores in kept.items():
                 args.outputs.add(path := f"{args.scores}/{name}.txt")
                 common.write_scores(path, scores)
-    mean, averaged = (
-        {label: sum(row[label] for row in folds) / len(folds) for label in names}
-        for folds in ([row["measures"] for row in results], tied)
-    )
-    return _report(args, results, mean, averaged)
+    return _report(args, results, _means(measures, values), _means(tie_averaged, tied))
+
+
+def _means(measures: dict[str, Any], folds: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the mean over the tested queries of the folds (sum for counts) of each measure."""
+    import numpy as np
+
+    return {
+        label: float(measure.aggregate(np.concatenate([values[label] for values in folds])))
+        for label, measure in measures.items()
+    }
 
 
 def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, float], averaged: dict[str, float]) -> int:
-    """Print a row for each fold, and means over the folds, also with averaged ties if these means differ."""
-    report = {"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
-              "mean_ties_averaged": averaged}  # fmt: skip
+    """Print a row for each fold, means over queries and of folds, and ties averaged if the means then differ."""
+    of_folds = {label: sum(row["measures"][label] for row in results) / len(results) for label in mean}
+    trained = {args.ranker: _trained_on(args, args.ranker)}
+    report = {"ranker": args.ranker, "convention": args.convention, "trained_on": trained, "folds": results,
+              "means": {args.ranker: mean}, "mean_of_folds": {args.ranker: of_folds},
+              "means_ties_averaged": {args.ranker: averaged}}  # fmt: skip
     record(args, report)
     if args.json:
         return common.show(args, report, "")
     each = [json.dumps(common.plain(row["params"])) for row in results]
     rows = [[row["fold"], *row["measures"].values(), text] for row, text in zip(results, each)]
-    rows.append(["mean of folds", *mean.values(), ""])
+    rows += [["mean of queries", *mean.values(), ""], ["mean of folds", *of_folds.values(), ""]]
     if any(abs(mean[label] - averaged[label]) > 0.0005 for label in mean):
         rows.append(["ties averaged", *averaged.values(), ""])
     first, value = next(iter(mean.items()))
     same = "" if len(set(each)) > 1 or not results[0]["params"] else f" with {each[0]}"
-    print(f"{first} of {args.ranker}{same} is {value:.4f}, the mean of {len(results)} folds of {args.folds}.\n")
+    print(f"{first} of {args.ranker}{same} is {value:.4f}, the mean of all tested queries of {args.folds}.\n")
     shown = len(set(each)) > 1
     print(common.table([row[: len(row) - (not shown)] for row in rows], ["fold", *mean, *["settings"] * shown]))
-    chosen = f", chosen by {args.select or 'AP'}" if args.grid else ""
-    print(f"convention {args.convention}; each query is tested by a ranker that other queries trained{chosen}")
+    chosen = f"; settings chosen by {args.select or 'AP'}" if args.grid else ""
+    print(f"convention {args.convention}; {_told(trained)}{chosen}")
     other = "list-net" if args.ranker == "single-feature" else "single-feature"
     if not args.categorical:  # --against refuses it
         next_command(args, "cross-validate", against=other, scores=None, record=None, state=None)
     return 0
+
+
+def _validates(args: Arguments, name: str) -> bool:
+    """Return whether a ranker, or the choice of its settings, uses the validation queries of a fold."""
+    return bool(args.grid) or ranker_options.make_ranker(name, {}).uses_eval_set
+
+
+def _trained_on(args: Arguments, name: str) -> str:
+    """Return the part of a fold on which a ranker is trained, in words."""
+    validates = _validates(args, name)
+    if Path(args.folds).is_dir():
+        both = args.against and not validates
+        return "training and validation queries of each fold" if both else "training queries of each fold"
+    k = n_folds(args)
+    return f"{k - 2} of {k} folds, with one fold for validation" if validates else f"{k - 1} of {k} folds"
+
+
+def _told(trained: dict[str, str]) -> str:
+    """Return a statement of the parts of a fold on which rankers are trained."""
+    parts = list(dict.fromkeys(trained.values()))
+    own = [f"{', '.join(name for name, one in trained.items() if one == part)}: {part}" for part in parts]
+    return f"each ranker is trained on {parts[0]}" if len(parts) == 1 else f"trained on ({'; '.join(own)})"
 
 
 def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: Arguments) -> int:
@@ -170,10 +199,10 @@ def _compared(args: Arguments, settings: dict[str, Any]) -> int:
     names = [args.ranker, *args.against]
     if len(set(names)) < len(names):
         raise common.UsageError(f"a ranker is named twice in {', '.join(names)}. Name each ranker once")
-    rankers = {
-        name: ranker_options.make_ranker(name, settings if name == args.ranker else {}, prepare=args.prepare)
-        for name in names
-    }
+    rankers = {}
+    for name in names:
+        own, seed = settings if name == args.ranker else {}, args.seed if _draws(name) and not args.seeds else None
+        rankers[name] = ranker_options.make_ranker(name, own, seed, args.prepare)
     n = n_folds(args)
     data = common.read_graded(args.folds, args)
     seeded: dict[str, Any] = {"seeds": args.seeds, "state": args.state} if args.seeds else {}
@@ -188,10 +217,11 @@ def _compared(args: Arguments, settings: dict[str, Any]) -> int:
             return common.show(args, found.to_dict(), str(found))
     about = "learners" if args.about == "learners" else "seeds" if args.seeds else "rankers"
     test = found.compare(about=about, baseline=args.ranker)
+    trained = {name: _trained_on(args, name) for name in names}
     report = {"means": found.means, "convention": args.convention, "folds": found.n_folds, "repeats": found.repeats}
-    report |= {"about": test.about, "comparison": test.to_dict()}
+    report |= {"trained_on": trained, "about": test.about, "comparison": test.to_dict()}
     record(args, report)
-    text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}\n\n{test}"
+    text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}; {_told(trained)}\n\n{test}"
     return common.show(args, report, text)
 
 
@@ -220,14 +250,16 @@ def _curve(args: Arguments, settings: dict[str, Any]) -> int:
 def _candidates(args: Arguments, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
     """Check and return the settings to choose from, and the seed of the rankers."""
     # The seed draws the folds of a single file too: a ranker that draws nothing may do without it there.
-    seeded = (
-        not Path(args.folds).is_file() or "random_state" in ranker_options.make_ranker(args.ranker, {}).get_params()
-    )
-    seed = args.seed if seeded else None
+    seed = args.seed if not Path(args.folds).is_file() or _draws(args.ranker) else None
     candidates = [settings | choice for choice in _choices(args.grid)]
     for candidate in candidates:
         ranker_options.make_ranker(args.ranker, candidate, seed, args.prepare)
     return candidates, seed
+
+
+def _draws(name: str) -> bool:
+    """Return whether a ranker draws random numbers."""
+    return "random_state" in ranker_options.make_ranker(name, {}).get_params()
 
 
 def _choices(grid: list[str]) -> list[dict[str, Any]]:
@@ -259,16 +291,17 @@ def _folds(place: Path, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def _folds_of(data: truerank.RankingData, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yield (name, training, validation, test data) of folds into which the queries are divided here."""
-    import numpy as np
+    """Yield (name, training, validation, test data) of folds into which the queries are divided here.
 
-    from truerank.data.splits import query_folds
+    The fold before the tested fold is for validation, as `validate=True` of `cross_validate`; if nothing uses it, it
+    is for training.
+    """
+    from truerank.data.splits import folds_of
 
-    parts = query_folds(data.n_queries, n_folds(args), random_state=args.seed, query_ids=data.query_ids)
-    for k, test in enumerate(parts):
-        valid = parts[k - 1]
-        train = np.setdiff1d(np.arange(data.n_queries), np.concatenate([test, valid]))
-        yield f"{k + 1}", data.take_queries(train), data.take_queries(valid), data.take_queries(test)
+    validates = _validates(args, args.ranker)
+    for fold in folds_of(data, n_folds(args), validate=validates, random_state=args.seed):
+        valid = data.take_queries(fold.valid) if validates else None
+        yield fold.name, data.take_queries(fold.train), valid, data.take_queries(fold.test)
 
 
 def n_folds(args: options.Folds) -> int:

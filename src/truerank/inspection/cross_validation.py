@@ -185,7 +185,7 @@ def cross_validate(
         Number of draws of the folds, if `cv` is a number. With ten, `compare(about="learners")` is less random.
     validate : bool, default False
         Whether to use the fold before the tested fold, or the published validation queries, as validation queries for
-        rankers that support them; other rankers train on these queries.
+        rankers that support them; other rankers train on these queries. `truerank cross-validate` does so for a file.
     seeds : sequence of int, optional
         Values of `random_state` with which every ranker is trained on the same folds. The result is a
         `SeededValidation`, with separate variances due to queries and seeds.
