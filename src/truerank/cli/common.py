@@ -361,6 +361,11 @@ def over_statistics(model: Any, *data: Any) -> list[Any]:
             "--statistics is for boosted trees with categorical columns, and this model is of another kind or has "
             "none; leave the option out"
         )
+    if any("null" in own for own in statistics.values()):
+        raise InvalidInputError(
+            "a category is called 'null', which in the file of statistics means a category that is not in it. Give "
+            "this category another name, and train again"
+        )
     encoded = [None if one is None else one.replaced(X=model.encoded(one.X), category_names=None) for one in data]
     return [statistics, model.over_statistics(), *encoded]
 

@@ -119,7 +119,7 @@ class Statistics(Options):
     statistics: OutputFile | None = option(
         "for a model with categorical columns: write the statistic of each category to this JSON file, by column and "
         "category, and export trees over these statistics. The engine's features must be these statistics (null, else "
-        "0, for a category that is not in the file)",
+        "0, for a category that is not in the file; no feature for an empty cell)",
         "FILE",
     )
 

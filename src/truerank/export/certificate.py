@@ -175,7 +175,7 @@ class Certificate(Result):
             ),
         ]
         if self.merged_cases:
-            merged = f"{self.merged_cases} rows with numbers that float32 merges"
+            merged = f"{self.merged_cases} made-up rows with numbers that float32 merges"
             lines.append(f"{merged}: largest difference {self.merged_difference:.3g}")
         lines += [note.worded(wording) if isinstance(note, Message) else note for note in self.notes]
         if self.distilled is not None:
@@ -234,7 +234,7 @@ def certify_export(
     scorers = evaluators(content, form, format, properties.scorer)
     found = {name: score(rows) / factor + left_out for name, score in scorers.items()}
     measured = _measured(expected, found, offsets, [len(own) for own in cases.values()], tolerance, form, made_up)
-    if not (missing == properties.missing == "nan" and saw_missing(form) and not form.reads_zero):
+    if not (missing == properties.missing == "nan" and saw_missing(form) and not form.reads_zero.any()):
         # What the programs read instead of a missing value, or rows that are not compared.
         ours = ours.copy()
         ours[absent] = reference_scores(form, read[absent]) if missing == "zero" else np.nan
@@ -399,7 +399,7 @@ def _read_as_zero(form: ModelForm, format: str, read: np.ndarray, expected: np.n
     note = f"{counted(len(read), 'row')} with missing values, which programs that read {format} read as 0: "
     if not differ:
         return (note + "predict gives the same scores",)
-    return (Message(note + f"{differ} of them have another score in predict, or none", TRAIN_WITH_ZERO),)
+    return (Message(note + f"{differ} of them have another score in predict, or none", without_missing(form)[-1]),)
 
 
 def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
@@ -452,6 +452,18 @@ def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
     if format == "xgboost":
         form = as_linear(form)
     return form.start + form.intercept
+
+
+def without_missing(form: ModelForm) -> list[Remedy | str]:
+    """Return how to train a model again for programs that read missing values as 0."""
+    if not form.statistics:
+        return [TRAIN_WITH_ZERO]
+    named = ", ".join(repr(form.names[k]) for k in form.statistics)
+    own = (
+        f"give the empty cells of {named} a category of their own, such as 'none', and train again, or export to "
+        "painless"
+    )
+    return [own] if form.reads_zero.any() else [TRAIN_WITH_ZERO, own]
 
 
 def saw_missing(form: ModelForm) -> bool | None:

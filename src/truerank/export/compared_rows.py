@@ -30,7 +30,7 @@ def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
     model = form.model
     if not len(X):
         return np.empty(0)
-    if not (form.allow_nan or form.reads_zero) and np.isnan(X).any():
+    if not (form.allow_nan or form.reads_zero.all()) and np.isnan(X).any():
         scores, whole = np.full(len(X), np.nan), ~np.isnan(X).any(axis=1)
         if whole.any():
             scores[whole] = reference_scores(form, X[whole])

@@ -177,9 +177,16 @@ class ModelForm:
         return len(self.names)
 
     @property
-    def reads_zero(self) -> bool:
-        """Whether the model itself reads missing values as 0."""
-        return bool(getattr(self.model, "reads_missing_as_zero", False))
+    def reads_zero(self) -> np.ndarray:
+        """Columns whose missing values the model itself reads as 0, bool (p,): all or none but those of categories."""
+        found = np.full(self.n_features, bool(getattr(self.model, "reads_missing_as_zero", False)))
+        found[self.statistics] = False
+        return found
+
+    @property
+    def statistics(self) -> list[int]:
+        """Columns of statistics in place of categories."""
+        return list(getattr(self.model, "statistic_columns_", ()))
 
     @property
     def kind(self) -> str:

@@ -16,10 +16,10 @@ from truerank.core.names import resolve
 from truerank.core.types import Scorer
 from truerank.data.ranking_data import RankingData
 from truerank.export.certificate import (
-    TRAIN_WITH_ZERO,
     Certificate,
     certify_export,
     saw_missing,
+    without_missing,
 )
 from truerank.export.compared_rows import dense_rows, missing_cases, reference_scores
 from truerank.export.form import ModelForm, Stumps, check_name, form_of, roundings
@@ -174,7 +174,9 @@ def export_model(
     # Missing values were requested, or occurred in training or in the rows of the certificate.
     missing_matters = absent == "nan" or getattr(form.model, "saw_missing_", True)
     missing_matters = missing_matters or (certify is not None and holds_missing(certify.X))
-    certificate = _accepted(certificate, force, missing_matters, absent is None and bool(saw_missing(form)))
+    mixed = bool(form.statistics) and form.reads_zero.any()  # no rule for all absent features is the model's own
+    instead = without_missing(form) if rule == "zero" or mixed else [_AS_ZERO]
+    certificate = _accepted(certificate, force, missing_matters, absent is None and bool(saw_missing(form)), instead)
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
     return result
@@ -201,12 +203,15 @@ def _best_rounding(
     return content, compared(content, data=certify, **settings) if settings else certificate
 
 
-def _accepted(certificate: Certificate, force: bool, missing_matters: bool, saw: bool) -> Certificate:
+def _accepted(
+    certificate: Certificate, force: bool, missing_matters: bool, saw: bool, instead: list[Remedy | str]
+) -> Certificate:
     """Raise an error for unacceptable differences; add a note if only rows with missing features differ.
 
-    `saw` is true if training data had missing values and the caller did not state their value in the engine.
+    `saw` is true if training data had missing values and the caller did not state their value in the engine. `instead`
+    are remedies for missing values.
     """
-    why = None if force else _reason_to_refuse(certificate, missing_matters, saw)
+    why = None if force else _reason_to_refuse(certificate, missing_matters, saw, instead)
     if why is not None:
         raise ExportRefused(why, certificate)
     if certificate.missing_differences and not missing_matters:
@@ -218,7 +223,9 @@ def _accepted(certificate: Certificate, force: bool, missing_matters: bool, saw:
     return certificate
 
 
-def _reason_to_refuse(certificate: Certificate, missing_matters: bool, saw: bool) -> Message | None:
+def _reason_to_refuse(
+    certificate: Certificate, missing_matters: bool, saw: bool, instead: list[Remedy | str]
+) -> Message | None:
     """Return why an export needs `force`; None if it does not."""
     format, policy = certificate.format, certificate.policy
     if certificate.made_up and policy["trained_on"] == INPUTS["close"] and policy["features"] == "float32":
@@ -233,7 +240,7 @@ def _reason_to_refuse(certificate: Certificate, missing_matters: bool, saw: bool
         return Message(
             f"the model was trained with missing values, and programs that read {format} read them as 0",
             _CERTIFY,
-            TRAIN_WITH_ZERO,
+            *instead,
             _FORCE,
         )
     unscored = certificate.largest_difference != certificate.largest_difference  # nan
@@ -245,7 +252,7 @@ def _reason_to_refuse(certificate: Certificate, missing_matters: bool, saw: bool
             why += f". {certificate.missing_rows} of {certificate.rows} rows have missing values"
             if policy["missing"] == "zero":
                 why += f", which programs that read {format} read as 0"
-            remedies.append(TRAIN_WITH_ZERO if policy["missing"] == "zero" else _AS_ZERO)
+            remedies += instead
         elif equal:
             why += (
                 f". It gives equal scores to {certificate.ties_made} of {certificate.neighbours} neighbours with "
@@ -265,7 +272,7 @@ def _reason_to_refuse(certificate: Certificate, missing_matters: bool, saw: bool
         return Message(
             f"the {format} export scores missing features differently from predict in "
             f"{certificate.missing_differences} of {certificate.missing_cases} cases",
-            _AS_ZERO,
+            *instead,
             Remedy("to accept the differences", force=True),
         )
     return None
@@ -294,8 +301,7 @@ def least_score(form: ModelForm, data: RankingData, missing: str) -> float | Non
     if data is None or (form.kind not in ("linear", "polynomial") and form.linear_start is None):
         return None
     X = dense_rows(data)
-    if missing == "zero" or form.reads_zero:
-        X = np.where(np.isnan(X), 0.0, X)
+    X = np.where(np.isnan(X) & (form.reads_zero | (missing == "zero")), 0.0, X)
     X = np.concatenate([X, missing_cases(form, X, missing)])
     if form.kind == "linear":  # a sum has no score without one of its columns
         X = X[~np.isnan(X[:, form.used]).any(axis=1)]

@@ -24,11 +24,11 @@ double[] ROW = new double[params.names.size()];
 if (params.table == null) {
   for (int k = 0; k < ROW.length; ++k) {
     def field = doc[params.names[k]];
-    ROW[k] = field.size() == 0 ? params.absent : field.value;
+    ROW[k] = field.size() == 0 ? params.absent[k] : field.value;
   }
 } else {
   def logged = params.table[doc[params.key].value];
-  for (int k = 0; k < ROW.length; ++k) { ROW[k] = logged == null || logged[k] == null ? params.absent : logged[k]; }
+  for (int k = 0; k < ROW.length; ++k) { ROW[k] = logged == null || logged[k] == null ? params.absent[k] : logged[k]; }
 }
 for (int k = 0; k < ROW.length; ++k) { if (ROW[k] >= 1.7e308) { ROW[k] = Double.NaN; } }
 """
@@ -71,7 +71,7 @@ def write(form: ModelForm, name: str, inputs: str, least: float | None = None) -
         *printer.block(program.statements[:-1], ""),
         "return Math.max(0.0, total + params.shift);",
     ]
-    absent = 0.0 if form.reads_zero else _LARGEST
+    absent = np.where(form.reads_zero, 0.0, _LARGEST).tolist()
     params: dict[str, Any] = {"names": list(form.names), "absent": absent}
     params |= {key: _plain(value) for key, value in program.arrays.items()}
     params["shift"] = least_shift(form, inputs) if least is None else max(0.0, -float(least))

@@ -60,8 +60,13 @@ class AcceptedData:
 
     @property
     def reads_missing_as_zero(self) -> bool:
-        """Whether the model scores missing values as 0, because its training data were read so."""
+        """Whether the model scores missing numbers as 0, because its training data were read so."""
         return bool(getattr(self, "reading_", {}).get("missing") == "zero")
+
+    @property
+    def categories_or_statistics(self) -> list[int]:
+        """Columns of categories, or of the statistics in their place: missing values there stay missing."""
+        return [int(k) for k in getattr(self, "category_features_", getattr(self, "statistic_columns_", ()))]
 
     def _filled(self, X: Any) -> Any:
         """Return rows or a `RankingData` to score, with 0 for missing numbers if the model was trained so."""
@@ -73,7 +78,7 @@ class AcceptedData:
         values = X.data if is_sparse(X) else X
         missing = np.isnan(values)
         if values is X:
-            missing[:, list(getattr(self, "category_features_", ()))] = False
+            missing[:, self.categories_or_statistics] = False
         values[missing] = 0.0
         return X
 

@@ -161,7 +161,8 @@ TREES = (*names_of(Ensemble), "tree_gains_", "validation_scores_")
 CATEGORIES = names_of(CategoryTables)
 PROPENSITIES = ("click_propensities_", "skip_propensities_")
 # Only with some settings.
-OF_SOME = ("p_swap_", *names_of(FlatPlaces), "start_weights_", *names_of(Scaling), *PROPENSITIES, *CATEGORIES)
+OF_SOME = ("p_swap_", *names_of(FlatPlaces), "start_weights_", "statistic_columns_", *names_of(Scaling),
+           *PROPENSITIES, *CATEGORIES)  # fmt: skip
 
 
 class FittedTrees(CategoryColumns):
@@ -179,6 +180,7 @@ class FittedTrees(CategoryColumns):
         "p_swap_": "float in (-1, 1)?",
         **{name: f"{text}?" for kind in (FlatPlaces, Scaling, CategoryTables) for name, text in _texts(kind).items()},
         "start_weights_": "float[p]?",
+        "statistic_columns_": "list[] of int in [0, p)?",
         **dict.fromkeys(PROPENSITIES, "any?"),
     }
 
@@ -206,7 +208,8 @@ class FittedTrees(CategoryColumns):
     def category_statistics(self) -> dict[Any, dict[Any, float]]:
         """Return the statistic of each category, by column and category, with names if there are any.
 
-        A category without an entry has the statistic of the entry None, else 0. Missing values stay missing.
+        A category without an entry has the statistic of the entry None, else 0. Missing values stay missing, also in a
+        model that reads missing numbers as 0.
         """
         check_is_fitted(self)
         tables, names = kept_or_none(self, CategoryTables), self.category_names
@@ -224,14 +227,17 @@ class FittedTrees(CategoryColumns):
         return found
 
     def over_statistics(self) -> FittedTrees:
-        """Return the same trees as a ranker of `encoded` rows, for exports to programs without categories."""
+        """Return the same trees as a ranker of `encoded` rows, for exports to programs without categories.
+
+        Its scores of `encoded(X)` are those of this model for X, also of rows with missing values.
+        """
         check_is_fitted(self)
         plain, tables = copy.copy(self), kept_or_none(self, CategoryTables)
         if tables is None:
             return plain
         for name in ("category_names_", "training_sketch_", *CATEGORIES):  # the sketch is of rows with categories
             plain.__dict__.pop(name, None)
-        plain.categorical = None
+        plain.categorical, plain.statistic_columns_ = None, tables.features.tolist()
         statistics = dict(zip(tables.features.tolist(), np.split(tables.statistics, np.cumsum(tables.sizes)[:-1])))
         plain.close_columns_ = [
             *(k for k in getattr(self, "close_columns_", []) if k not in statistics),
