@@ -175,7 +175,7 @@ def export_model(
     missing_matters = absent == "nan" or getattr(form.model, "saw_missing_", True)
     missing_matters = missing_matters or (certify is not None and holds_missing(certify.X))
     mixed = bool(form.statistics) and form.reads_zero.any()  # no rule for all absent features is the model's own
-    instead = without_missing(form) if rule == "zero" or mixed else [_AS_ZERO]
+    instead: list[Remedy | str] = without_missing(form) if rule == "zero" or mixed else [_AS_ZERO]
     certificate = _accepted(certificate, force, missing_matters, absent is None and bool(saw_missing(form)), instead)
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
