@@ -20,6 +20,7 @@ from truerank import (
     save_model,
 )
 from truerank.cli import main
+from truerank.cli.common import over_statistics
 from truerank.core.errors import InvalidInputError
 from truerank.export import program
 from truerank.export.form import form_of
@@ -232,6 +233,14 @@ def category_trial(seed, folder, capsys):
 def test_certificates_over_statistics_hold_for_the_rows_as_read(seed, tmp_path, capsys):
     """Empty categories were certified as 0 if missing numbers are 0, and 39 of 40 orders changed."""
     category_trial(seed, tmp_path, capsys)
+
+
+def test_a_category_called_null_is_not_written_as_the_entry_of_unknown_ones():
+    frames = pytest.importorskip("pandas")
+    frame = frames.DataFrame({"f": np.arange(40.0), "brand": ["null", "x"] * 20})
+    model = ObliviousBoosting("constant", **SMALL, categorical=["brand"]).fit(frame, np.arange(40) % 3, qid=[0] * 40)
+    with pytest.raises(InvalidInputError, match="'null'"):
+        over_statistics(model)
 
 
 def test_models_over_statistics_leave_empty_categories_missing(tmp_path, capsys):

@@ -62,8 +62,8 @@ class Cutoff(BaseEstimator):
       their lists, over those with a shown document, or over all queries (suffix "-overall").
 
     With `confidence`, fixed-sequence testing starts at the safest threshold and stops at the first that is not
-    rejected. Each test is an exact binomial tail (losses 0 or 1) or a betting test. The promise requires queries that
-    are exchangeable with those of `fit`; `check` tests this.
+    rejected. Each test is an exact binomial test if all losses are 0 or 1, else a betting test. The promise requires
+    queries that are exchangeable with those of `fit`; `check` tests this.
 
     Parameters
     ----------

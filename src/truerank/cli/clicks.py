@@ -139,7 +139,7 @@ def _value(args: Arguments) -> int:
     from truerank.clicks.value import evaluate_from_clicks
 
     if not args.runs:
-        raise common.UsageError("value needs the runs of the rankers: --runs new.run old.run")
+        raise common.UsageError("clicks value requires the runs of the rankers. Add --runs new.run old.run")
     if args.data is not None and args.estimator != "doubly-robust" and args.method != "em":
         raise common.UsageError("--data has no effect without --estimator doubly-robust or --method em; leave it out")
     log = _read(args, args.files[0])

@@ -291,7 +291,7 @@ def _folds(place: Path, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def _folds_of(data: truerank.RankingData, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yield (name, training, validation, test data) of folds into which the queries are divided here.
+    """Divide the queries into folds, and yield (name, training, validation, test data) of each fold.
 
     The fold before the tested fold is for validation, as `validate=True` of `cross_validate`; if nothing uses it, it
     is for training.

@@ -417,7 +417,7 @@ class _Watch:
 
 
 class _Lost(Exception):
-    """A worker does not answer, or not to this call."""
+    """An error: a worker left, does not answer, or does not know the call."""
 
 
 def _raise(answer: object) -> None:

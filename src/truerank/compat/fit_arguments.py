@@ -292,7 +292,7 @@ def _of_each(values: Any, count: int, name: str, owner: str) -> list[Any]:
     if count == 1 and (not isinstance(values, list | tuple) or (len(values) and np.ndim(values[0]) == 0)):
         return [values]
     if len(values) != count:
-        raise InvalidInputError(f"{owner}.fit: {name} has {len(values)} entries for {count} validation sets")
+        raise InvalidInputError(f"{owner}.fit: expected {name} for each of {count} validation sets, got {len(values)}")
     return list(values)
 
 

@@ -96,7 +96,7 @@ def _if(condition: str, yes: str, no: str) -> str:
 
 
 def _question(x: str, border: float, missing_right: bool, left: str, right: str) -> str:
-    """Return the side of a border on which x is; a comparison with nan is false."""
+    """Return a Vespa expression for the side of a border on which x is; a comparison with nan is false."""
     if border == np.inf:
         return _if(f"isNan({x})", right if missing_right else left, left)
     if missing_right:

@@ -393,7 +393,8 @@ def over_seeds(
         )
     chosen = [int(seed) for seed in seeds]
     if len(set(chosen)) < len(chosen) or not chosen:
-        raise InvalidInputError(f"seeds must be different whole numbers, got {list(seeds)}", argument="seeds")
+        expected = "seeds must be one or more different whole numbers, such as range(3)"
+        raise InvalidInputError(f"{expected}, got {list(seeds)}", argument="seeds")
     if state is not None:
         check_target(state)
     started, fits = time.process_time(), 0

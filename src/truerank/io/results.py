@@ -110,7 +110,7 @@ def run_of(source: object, tag: str = "", collapse: Any = None) -> Run:
 
 
 def by_id(run: Run, qrels: Qrels) -> Run:
-    """Return a run whose topics are query texts of the qrels with ids as topics; return any other run unchanged.
+    """Replace query texts by the ids of the qrels in a run whose topics are texts; return any other run unchanged.
 
     >>> from truerank.io.trec import as_qrels
     >>> qrels = as_qrels({"q1": {"a": 1}})

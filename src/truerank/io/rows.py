@@ -19,7 +19,7 @@ RowsLike = RankingData | Frame | str | os.PathLike[str]
 
 
 class Known(NamedTuple):
-    """The properties of rows that models, or rows that were read before, determine.
+    """Columns, categories and options of reading that models or earlier rows determine.
 
     `columns` is None for all columns. `categories` are the texts of columns, and `reading` how rows were read: columns
     by role, "missing" and "grades".

@@ -218,7 +218,7 @@ class Estimate(Result):
 
     @property
     def summary(self) -> str:
-        """A sentence on the measure, the runs and the judgements."""
+        """One line: measure, convention, numbers of topics and human judgements, and judges."""
         return (
             f"{self.measure}, convention {self.convention}, {self.n_topics} topics, from {self.judged} human "
             f"judgements (expected {self.budget:.1f}), judges: {', '.join(self.judges) or 'none'}"

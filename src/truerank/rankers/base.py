@@ -254,7 +254,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         loaded = resolve("truerank.models.model_file:load_model")(path)
         if type(loaded) is not type(self):
             raise ModelFileError(
-                f"{path} has a {type(loaded).__name__}, not a {type(self).__name__}. Use truerank.load_model(path)",
+                f"{path} contains a model of class {type(loaded).__name__}, not {type(self).__name__}. "
+                "Use truerank.load_model(path)",
                 code="other-class",
             )
         self.__dict__ = loaded.__dict__

@@ -127,7 +127,7 @@ def _signed(text: str) -> str:
 
 
 def _more(one: Any, show: Sequence[str], name: str | None = None) -> list[str]:
-    """Return the cells of a system beyond the means, or without a name the headings of these cells."""
+    """Return the cells of system `name` after the means; without a name, return their headings."""
     pair = next((pair for pair in one.pairs if one.baseline is not None and pair.a == name), None)
     found = []
     if "intervals" in show and (one.baseline is not None or one.intervals):

@@ -62,7 +62,7 @@ class Scaling:
         check_fields(self, self.FIELDS, p=n_features)
         if not (self.low <= self.high).all():
             raise ModelFileError(
-                f"ObliviousBoosting: feature_low_ > feature_high_ at {np.argmin(self.low <= self.high)}"
+                f"ObliviousBoosting: feature_low_ exceeds feature_high_ in entry {np.argmin(self.low <= self.high)}"
             )
 
 

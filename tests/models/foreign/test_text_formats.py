@@ -135,7 +135,7 @@ def test_columns_go_by_name(tmp_path):
         imported(tmp_path, "## AdaRank\n2:0.5\n").predict(np.ones((1, 4)))
     ranker = imported(tmp_path, "## AdaRank\n2:0.5\n", n_features=4)
     assert ranker.predict([[0.0, 3.0, 0.0, 0.0]]).tolist() == [1.5]
-    with pytest.raises(ModelFileError, match="end at 1"):
+    with pytest.raises(ModelFileError, match="only 1 features are named"):
         imported(tmp_path, "## AdaRank\n2:0.5\n", n_features=1)
 
 

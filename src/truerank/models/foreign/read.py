@@ -212,7 +212,7 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
         return search_engines.read_solr(value, reader)
     if "model" in value or "definition" in value or "_source" in value:
         return search_engines.read_plugin(value, reader, names)
-    raise reader.fail("", f"in no known format: a JSON object with the keys {sorted(value)[:6]}")
+    raise reader.fail("", f"the format is unknown: a JSON object with the keys {sorted(value)[:6]}")
 
 
 def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:

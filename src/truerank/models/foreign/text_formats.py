@@ -199,7 +199,11 @@ def read_sofia_ml(text: str, reader: Reader) -> ForeignModel:
 def _numbered_names(largest: int, n_features: int | None, reader: Reader) -> tuple[str, ...]:
     """Return names for the features of a model that numbers them from 1 to `largest`."""
     wrong = n_features is not None and largest > n_features
-    reader.fail_if(wrong, "", f"the model uses feature {largest}, but n_features or feature_names end at {n_features}")
+    reader.fail_if(
+        wrong,
+        "",
+        f"the model uses feature {largest}, but only {n_features} features are named. Pass n_features={largest}",
+    )
     return tuple(default_names(n_features or largest))
 
 
