@@ -428,7 +428,7 @@ def choose_calibrator(
     group = kept_groups(groups, sample_weight, np.size(scores))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     rarest = rarest_class(positive, group)
-    if rarest < FEW_ROWS:
+    if rarest < FEW_ROWS and len(names) > 1:  # a single method is no choice
         warn(
             f"the data have only {n_positive} positive and {n_negative} negative rows, too few to choose a calibrator "
             "reliably. Collect more rows, or choose a method beforehand (platt is the safest)"

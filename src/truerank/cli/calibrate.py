@@ -146,8 +146,6 @@ def _choice(args: Arguments, data: str, scores: np.ndarray, relevant: np.ndarray
     choose = args.method == CHOOSE
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RemarkWarning)  # the order of the scores is stated, or was checked
-        if not choose:
-            warnings.filterwarnings("ignore", message="only ")  # nothing is being chosen
         return truerank.choose_calibrator(
             scores, relevant, methods=DEFAULT_METHODS if choose else [args.method], groups=query,
             monotone=args.monotone or choose, random_state=args.seed,
