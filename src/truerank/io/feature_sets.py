@@ -263,7 +263,7 @@ def made_of_index(engine: Engine, index: str | None, name: str | None, *, solr: 
     fields = dict(sorted(_solr_fields(engine) if solr else _fields(engine, str(index))))
     texts = [field for field, kind in fields.items() if kind == "text"]
     if not texts:
-        raise InvalidInputError("the index has no text field to search. Write features in a file (--features FILE)")
+        raise InvalidInputError("the index has no text field to search. Write features in a file")
     numbers = [field for field, kind in fields.items() if kind in ("number", "date")]
     lowest = {} if solr else _lowest(engine, str(index), numbers)
     define = _of_solr if solr else _of_search

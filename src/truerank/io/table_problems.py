@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,6 +117,22 @@ def role_of(name: str, texts: Sequence[str], query: Sequence[Any], grade: Sequen
         return "other"
     are_ids = all(re.fullmatch(r"\S*\d\S*", text) for text in texts)
     return "document" if are_ids and len(set(zip(query, texts))) == len(texts) > len(set(query)) else None
+
+
+def query_by_content(columns: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the only text column by which the rows are grouped and other columns hold document ids, else None.
+
+    >>> query_by_content({"item": ["d1", "d2", "d1", "d3"], "term": ["a b", "a b", "c", "c"]})
+    'term'
+    """
+    found = []
+    for name, texts in columns.items():
+        kinds, pieces = len(set(texts)), 1 + sum(a != b for a, b in zip(texts, texts[1:]))
+        if 2 <= kinds == pieces <= len(texts) / 2 and any(
+            role_of(other, own, texts, None) == "document" for other, own in columns.items() if other != name
+        ):
+            found.append(name)
+    return found[0] if len(found) == 1 else None
 
 
 def lacking(role: str, wanted: str, names: Sequence[str], *, found: str | None = None, listed: bool = True) -> Problem:

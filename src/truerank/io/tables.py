@@ -34,7 +34,7 @@ from truerank.io.delimited import dialect
 from truerank.io.letor.grammar import NO_VALUE, check_bytes
 from truerank.io.letor.store import check_dtype, query_names
 from truerank.io.streams import COMPRESSED, Source, open_output
-from truerank.io.table_problems import ColumnsError, Problem, feature_problems, lacking, likely
+from truerank.io.table_problems import ColumnsError, Problem, feature_problems, lacking, likely, query_by_content
 from truerank.io.text_table import check_cells, read_text_table, text_of
 
 QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
@@ -190,6 +190,9 @@ def _ranking_data(
         required = given is not None or role == "query" or (graded and role == "grade")
         found = name if name in names else likely(role, names) if required else None
         if name not in names and required:
+            if role == "query" and found is None:
+                texts = {one: column(one) for one in names if column(one).dtype.kind in "OUT"}
+                found = query_by_content({one: list(map(str, own.tolist())) for one, own in texts.items()})
             problems.append(lacking(role, name, names, found=found, listed=not problems))
         roles.append(found)
     lacked, chosen = bool(problems), list[str]()
