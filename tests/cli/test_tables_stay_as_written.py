@@ -446,7 +446,7 @@ def test_no_advice_for_a_missing_grade_that_fails(tmp_path, capsys):
         error = capsys.readouterr().err
         assert "'rating' has no value in row 2" in error
         assert "--missing" not in error
-        assert "Remove the row" in error
+        assert "Remove the unjudged rows" in error
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
