@@ -308,11 +308,12 @@ def as_weight(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray | None
     """Return weights as float64 (n,), or None if there are none."""
     if sample_weight is None:
         return None
-    given = np.full(n_rows, sample_weight) if np.ndim(sample_weight) == 0 else sample_weight
+    given = np.asarray(sample_weight)
+    given = np.full(n_rows, given) if given.ndim == 0 else given
     weight = as_vector(given, "sample_weight", n_rows, f"[0, {LARGEST_WEIGHT:g}]")
     if not weight.any():
         raise InvalidInputError(
-            "all of sample_weight are 0. Give at least one row a positive weight", argument="sample_weight"
+            "every sample_weight is zero. Give at least one row a positive weight", argument="sample_weight"
         )
     return np.ascontiguousarray(weight)
 

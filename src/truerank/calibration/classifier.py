@@ -276,7 +276,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rarest = min(int(positive.sum()), int((~positive).sum()))
         calibrator = make_calibrator(_BINARY_FORMS.get(str(self.method), self.method))
         if len(classes) < 2 or rarest < 2:
-            warn(f"too few rows ({rarest}) have, or lack, {name} to cross-validate: its probability is the prior")
+            warn(f"{name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior")
             return [(None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight))]
         scores = np.full(len(positive), np.nan)
         about = f" of {name}" if name.startswith("label") else ""
