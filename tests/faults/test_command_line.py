@@ -66,12 +66,12 @@ def test_outputs_that_are_no_files(data, model, tmp_path):
 
 
 def test_an_error_that_is_not_ours_is_one_line_a_report_and_70(data, model, monkeypatch, capsys, tmp_path):
-    from truerank.cli import common
+    from truerank.rankers import pipeline
 
     def broken(*_):
         return 1 // 0
 
-    monkeypatch.setattr(common, "predicted", broken)
+    monkeypatch.setattr(pipeline, "ranker_scores", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert cli.main(["predict", model, data]) == 70
     line = capsys.readouterr().err
@@ -85,12 +85,12 @@ def test_an_error_that_is_not_ours_is_one_line_a_report_and_70(data, model, monk
 
 
 def test_memory_errors_say_what_to_do(data, model, monkeypatch, capsys):
-    from truerank.cli import common
+    from truerank.rankers import pipeline
 
     def hungry(*_):
         raise MemoryError("Unable to allocate 32.0 GiB")
 
-    monkeypatch.setattr(common, "predicted", hungry)
+    monkeypatch.setattr(pipeline, "ranker_scores", hungry)
     assert cli.main(["predict", model, data]) == 1
     error = capsys.readouterr().err
     assert "--sparse" in error
