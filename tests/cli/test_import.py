@@ -22,4 +22,4 @@ def test_an_imported_model_predicts_and_ranks(tmp_path, capsys):
     assert main(["import", str(tmp_path / "ranklib.txt"), "-o", model, "--feature-names", str(tmp_path / "names")]) == 0
     assert load_model(model).feature_names_ == ["a", "b", "c", "d"]
     assert main(["import", str(tmp_path / "names"), "-o", model]) == 1
-    assert "no known format" in capsys.readouterr().err
+    assert "format is unknown" in capsys.readouterr().err

@@ -121,8 +121,8 @@ TREES = ("learner", "gradient_booster", "model", "trees", 0)
 DEEP = "[" * 200_000
 HOSTILE = {
     "empty": ("", "empty"),
-    "unknown text": ("hello", "no known format"),
-    "unknown object": ('{"a": 1}', "no known format"),
+    "unknown text": ("hello", "format is unknown"),
+    "unknown object": ('{"a": 1}', "format is unknown"),
     "binary": (b"\x80\x81\x82\x00", "byte 0"),
     "deep json": (DEEP, "deep"),
     "cut json": (json.dumps(XGBOOST)[:-5], "line 1, column"),

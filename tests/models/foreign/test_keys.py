@@ -319,7 +319,7 @@ def test_what_is_no_model_is_named(value):
 
 @pytest.mark.parametrize(
     ("content", "named"),
-    [(b"\x78\x9c\x4b", "joblib"), (b"\x08\x07\x12\x04", "ONNX"), (b"###  Model data\n", "no known format")],
+    [(b"\x78\x9c\x4b", "joblib"), (b"\x08\x07\x12\x04", "ONNX"), (b"###  Model data\n", "format is unknown")],
 )
 def test_other_files_are_named(tmp_path, content, named):
     (tmp_path / "model").write_bytes(content)

@@ -190,8 +190,8 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
     if head.lstrip("+-")[:1].isdigit():
         return text_formats.read_sofia_ml(text, reader)
     raise reader.fail(
-        "line 1", f"in no known format: {head.splitlines()[0][:60]!r}; known are LightGBM, XGBoost, CatBoost, RankLib, "
-        "Solr, Elasticsearch and OpenSearch LTR, SVM-light and sofia-ml"
+        "line 1", f"the format is unknown: {head.splitlines()[0][:60]!r}; known are LightGBM, XGBoost, CatBoost, "
+        "RankLib, Solr, Elasticsearch and OpenSearch LTR, SVM-light and sofia-ml"
     )  # fmt: skip
 
 
