@@ -23,7 +23,7 @@ from truerank.core.errors import DataFileError as DataFileError
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.errors import ModelFileError, Wording
 from truerank.core.files import read_text
-from truerank.core.names import resolve
+from truerank.core.names import repeated, resolve
 from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
@@ -317,10 +317,9 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
     names = list(map(run_name, paths))
     if or_paths:
         return unlike_names(names, paths)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if twice := repeated(names):
         raise UsageError(
-            f"two runs have the name {twice!r}, which is their file name without the ending. Rename one of the files"
+            f"two runs have the name {twice[0]!r}, which is their file name without the ending. Rename one of the files"
         )
     return names
 

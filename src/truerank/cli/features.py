@@ -15,6 +15,7 @@ import truerank
 from truerank.cli import common, options
 from truerank.cli.parser import Output, only, option, positive, refuse, within
 from truerank.cli.pipeline import families
+from truerank.core.names import repeated
 
 MAPS = {"percentile": "PercentileInQuery", "min-max": "MinMaxInQuery", "z-score": "ZScoreInQuery"}
 
@@ -117,7 +118,7 @@ def _with_vectors(data: truerank.RankingData, args: Arguments) -> truerank.Ranki
         given = f"{len(args.vectors)} and {len(of_queries)}"
         raise common.UsageError(f"--vectors and --query-vectors must name the same number of files, got {given}")
     names = [os.path.splitext(os.path.basename(path))[0] for path in args.vectors]
-    if twice := [name for name in names if names.count(name) > 1]:
+    if twice := repeated(names):
         raise common.UsageError(f"two files of --vectors have the name {twice[0]!r}, which names columns. Rename one")
     return truerank.vector_features(data, dict(zip(names, zip(args.vectors, of_queries))))
 

@@ -17,6 +17,8 @@ def next_command(args: Options, command: str, **own: Any) -> None:
     `own` are other arguments of the next command, or None for an option to leave out. A command that reads standard
     input or writes JSON prints no next command.
     """
+    if any(getattr(args, name, None) for name in ("json", "cluster")):
+        return
     places: list[str] = []
     words: list[str] = []
     if command == "report" and find_spec("vl_convert") is None:  # a page needs a layer that is not installed
@@ -31,5 +33,5 @@ def next_command(args: Options, command: str, **own: Any) -> None:
             if option and values and values[0].startswith("-"):
                 option, values = [f"{option[0]}={values[0]}"], values[1:]
             (words if option else places).extend([*option, *values])
-    if "-" not in [*places, *words] and not any(getattr(args, name, None) for name in ("json", "cluster")):
+    if "-" not in [*places, *words]:
         note(f"next: truerank {shlex.join([*command.split(), *places, *words])}", late=True)

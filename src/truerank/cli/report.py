@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shlex
 import sys
+from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
@@ -47,6 +47,9 @@ def run(args: Arguments) -> int:
     """Write the page; its systems are the models, then the score files, or the runs, in the named order."""
     if args.plan is not None:
         return _of_plan(args, args.plan)
+    ending = {"markdown": ".md", "html": ".html"}.get(args.format or "") or os.path.splitext(args.output)[1]
+    if args.cutoff is not None and ending in (".md", ".json"):
+        raise common.UsageError("--cutoff needs the charts of HTML. Write the page to a file that ends in .html")
     named = named_systems(args)
     if not named.files:
         raise common.UsageError(
@@ -59,24 +62,16 @@ def run(args: Arguments) -> int:
     if args.json:
         common.print_report(args, evidence.to_dict())
         return 0
-    ending = args.format or os.path.splitext(args.output)[1]
-    if args.cutoff is not None and ending in (".md", ".json"):
-        raise common.UsageError("--cutoff needs the charts of HTML. Write the page to a file that ends in .html")
-    if ending in ("markdown", ".md"):
-        text = evidence.to_markdown()
-    elif ending == ".json":
-        text = json.dumps(evidence.to_dict(), ensure_ascii=False) + "\n"
-    else:
-        from truerank.report.evidence import make_report
-
+    page: dict[str, Any] = {}
+    if ending not in (".md", ".json"):
         files = [path for path in (args.data, args.qrels, *named.files) if path not in (None, "-")]
-        text = make_report(
-            evidence,
-            title=args.title,
-            made_by=shlex.join(["truerank", *sys.argv[1:]]),
-            sources={common.printable(os.path.basename(path)): _digest(path) for path in files},
-            cutoff=None if args.cutoff is None else load_cutoff(args.cutoff),
-        )
+        page = {
+            "title": args.title,
+            "made_by": shlex.join(["truerank", *sys.argv[1:]]),
+            "sources": {common.printable(os.path.basename(path)): _digest(path) for path in files},
+            "cutoff": None if args.cutoff is None else load_cutoff(args.cutoff),
+        }
+    text = evidence.in_format(ending, **page)
     with common.output(args.output) as stream:
         stream.write(text)
     if args.output != "-":

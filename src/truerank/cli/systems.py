@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truerank.cli import common, options
+from truerank.core.names import repeated
 
 if TYPE_CHECKING:
     from truerank.core.types import Convention, TrainingRule
@@ -76,7 +77,7 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
         why = "belongs to --data" if args.data is None else "belongs to models. Name a model"
         common.refuse_idle(args, ["training_queries"], why)
     files = [*models, *runs, *args.scores]
-    if twice := [path for path in files if files.count(path) > 1]:
+    if twice := repeated(files):
         raise common.UsageError(f"{twice[0]} is named twice. Name each system once")
     known = {None, *files, *common.run_names(files, or_paths=True)}
     column = args.baseline if args.data is not None else None

@@ -6,11 +6,12 @@ import inspect
 import numbers
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import repeated
 from truerank.core.types import ArrayLike
 
 _INTERVAL = re.compile(r"(int|float) in ([\[(])(\S+), (\S+?)([\])])")
@@ -80,10 +81,9 @@ def column_labels(table: Any, name: str = "X") -> dict[str, Any]:
     """
     labels = list(getattr(table, "column_names", getattr(table, "columns", ())))  # Arrow's `columns` are the values
     texts = list(map(str, labels))
-    if len(set(texts)) < len(texts):
-        double = next(text for text in texts if texts.count(text) > 1)
+    if double := repeated(texts):
         also = ", or keep the first: X.loc[:, ~X.columns.duplicated()]" if hasattr(table, "loc") else ""
-        raise InvalidInputError(f"{name} has two columns named {double!r}. Rename one{also}.", argument=name)
+        raise InvalidInputError(f"{name} has two columns named {double[0]!r}. Rename one{also}.", argument=name)
     return dict(zip(texts, labels))
 
 
@@ -186,6 +186,11 @@ def is_sparse(values: Any) -> bool:
 def is_frame(values: Any) -> bool:
     """Return whether values are a data frame."""
     return hasattr(values, "columns") and hasattr(values, "dtypes")
+
+
+def is_table(values: Any) -> TypeGuard[Any]:
+    """Return whether a value has named columns: a data frame, or an Arrow table."""
+    return hasattr(values, "columns") and hasattr(values, "__getitem__")
 
 
 def check_function(function: Any, what: str, arguments: str, meaning: str = "") -> None:

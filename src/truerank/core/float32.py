@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.types import ArrayLike, Matrix
 
 INPUTS = {
@@ -83,7 +84,7 @@ def inputs_of(X: Matrix) -> str:
 
 def numbers_of(X: Matrix) -> tuple[str, list[int]]:
     """Return `inputs_of(X)`, and the columns that make a matrix "close"."""
-    values: np.ndarray = X.data if hasattr(X, "tocsr") else np.asarray(X)  # type: ignore[attr-defined]
+    values: np.ndarray = X.data if is_sparse(X) else np.asarray(X)  # type: ignore[attr-defined]
     step = max(1, len(values) // max(1, _SAMPLE // max(1, values.size // max(1, len(values)))))
     sample = values[::step].ravel()
     if values.dtype != np.float32 and _are_decimals(sample[:8]) and _are_decimals(sample):
@@ -93,7 +94,7 @@ def numbers_of(X: Matrix) -> tuple[str, list[int]]:
     # Columns in which rounding merges different numbers.
     n_rows = min(_SAMPLE, max(1024, _SORTED // max(1, X.shape[1])))
     rows = X[:: max(1, -(-X.shape[0] // n_rows))]
-    if hasattr(rows, "tocsc"):
+    if is_sparse(rows):
         rows = rows.tocsc()
         parts = np.split(rows.data, rows.indptr[1:-1])
     else:
@@ -119,7 +120,7 @@ def numbers_of(X: Matrix) -> tuple[str, list[int]]:
 
 def holds_missing(X: Any) -> bool:
     """Return whether a number of a dense or sparse matrix is nan."""
-    values = X.data if hasattr(X, "tocsr") else X
+    values = X.data if is_sparse(X) else X
     return bool(np.isnan(np.min(values, initial=np.inf)))  # a minimum with a nan is nan
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -20,6 +21,16 @@ def resolve(target: str) -> Any:
     """Import and return the object "module:name"."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
+
+
+def repeated(items: Iterable[T]) -> list[T]:
+    """Return the items that occur more than once, each once, in their first order.
+
+    >>> repeated(["b", "a", "b", "c", "a"])
+    ['b', 'a']
+    """
+    known = list(items)
+    return [] if len(set(known)) == len(known) else [item for item, count in Counter(known).items() if count > 1]
 
 
 def look_up(table: Mapping[str, str], name: str, kind: str) -> type:

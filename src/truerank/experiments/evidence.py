@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
 from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result
 from truerank.data.remarks import FORBIDS
@@ -123,6 +125,14 @@ class Evidence(Result):
 
     def _table(self, style: str) -> str:
         return self.evaluations._table(style)
+
+    def in_format(self, ending: str, **page: Any) -> str:
+        """Return the report as JSON (".json"), Markdown (".md"), or an HTML page with the settings `page`."""
+        if ending == ".json":
+            return json.dumps(self.to_dict(), ensure_ascii=False) + "\n"
+        if ending == ".md":
+            return self.to_markdown()
+        return str(resolve("truerank.report.evidence:make_report")(self, **page))
 
     def to_markdown(self) -> str:
         """Return the report in Markdown: the summary, remarks, and tables of values and comparisons."""

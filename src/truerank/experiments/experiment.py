@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -495,7 +494,7 @@ class Experiment:
 
     def methods_text(self, **settings: Any) -> str:
         """Return the paragraph of a paper about `compare(**settings)`, and BibTeX of the cited methods."""
-        return str(self.compare(**settings).methods_text(settings.get("random_state", 0)))
+        return str(self.compare(**settings).methods_text())
 
     def evidence(self) -> Any:
         """Return values and comparisons together, as in a `report`; see `truerank.experiments.evidence`."""
@@ -507,13 +506,8 @@ class Experiment:
         For an HTML page, `settings` are arguments of `truerank.report.evidence.make_report`: `title`, `made_by`,
         `sources` and `cutoff`.
         """
-        name, evidence = os.fspath(path), self.evidence()
-        if name.endswith(".json"):
-            text = json.dumps(evidence.to_dict(), ensure_ascii=False) + "\n"
-        elif name.endswith(".md"):
-            text = evidence.to_markdown()
-        else:
-            text = resolve("truerank.report.evidence:make_report")(evidence, **settings)
+        name = os.fspath(path)
+        text = self.evidence().in_format(os.path.splitext(name)[1], **settings)
         with resolve("truerank.core.files:atomic_write")(name, "w") as stream:
             stream.write(text)
 

@@ -33,6 +33,7 @@ from uuid import UUID
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
 from truerank.core.files import naming
+from truerank.core.names import repeated
 from truerank.core.types import PathLike
 from truerank.data.grouping import id_text, is_missing
 from truerank.io.columnar import first_line, open_columnar
@@ -397,8 +398,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
         try:
             with ExitStack() as keep:
                 for block in blocks(keep):
-                    columns = block.schema.names
-                    if twice := [name for name in columns if columns.count(name) > 1]:
+                    if twice := repeated(block.schema.names):
                         what = f"two columns have the name {twice[0]!r}. Rename one of them"
                         raise DataFileError(what, str(path), code="twice")
                     yield from block.to_pylist()

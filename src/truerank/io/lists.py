@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import as_array, column_labels
+from truerank.core.checks import as_array, column_labels, is_table
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import repeated
 from truerank.data.grouping import as_ids, id_text, is_missing, offsets_of
 from truerank.io.letor.grammar import TEXT
 
@@ -32,7 +33,7 @@ def as_lists(value: object, kind: str, *, repeated: bool = False) -> Mapping[Any
         return None
     if type(value).__module__.partition(".")[0] == "ranx" and hasattr(value, "to_dict"):
         return dict(value.to_dict())
-    if hasattr(value, "columns") and hasattr(value, "__getitem__"):
+    if is_table(value):
         from truerank.io.judgements.roles import roles_of, usual
 
         names = column_labels(value, "the table")
@@ -115,7 +116,6 @@ def _as_id(name: object) -> str:
 def once(ids: Iterable[str], what: str, how: str) -> list[str]:
     """Return ids as a list; raise if an id occurs twice. Ids are compared as text."""
     texts = list(ids)
-    if len(set(texts)) < len(texts):
-        twice = next(text for text in texts if texts.count(text) > 1)
-        raise InvalidInputError(f"{what} {twice!r} is listed twice {how}", code="twice")
+    if twice := repeated(texts):
+        raise InvalidInputError(f"{what} {twice[0]!r} is listed twice {how}", code="twice")
     return texts

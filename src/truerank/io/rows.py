@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, cast
 
+from truerank.core.checks import is_table
 from truerank.core.errors import PYTHON, InvalidInputError, Message, Remedy, TruerankError
 from truerank.core.names import nearest, resolve
 from truerank.core.types import Frame
@@ -66,7 +67,7 @@ class RowsAt:
     def kind(self) -> Literal["rows", "frame", "folder", "table", "text"]:
         """The kind of the place; "rows" is a RankingData or a RowSource, whose columns are fixed."""
         if not isinstance(self.place, str | os.PathLike):
-            return "frame" if is_frame(self.place) else "rows"
+            return "frame" if is_table(self.place) else "rows"
         if os.path.isdir(self.place):
             return "folder"
         return "table" if resolve("truerank.io.tables:table_kind")(self.place) else "text"
@@ -188,11 +189,6 @@ def _name_read_table(error: TruerankError, shown: str) -> None:
         remedies.append(f"give read_table({shown}, {spelled}) {one.purpose}".rstrip() if spelled else one)
     error.message = Message(error.message.what, *remedies)
     error.args = (str(error.message),)
-
-
-def is_frame(data: object) -> bool:
-    """Return whether an object is a data frame of pandas or polars, or an Arrow table."""
-    return hasattr(data, "columns") and hasattr(data, "__getitem__")
 
 
 def check_column(name: str, known: Collection[str], where: str) -> None:

@@ -20,9 +20,9 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.checks import as_array, check_choice, column_labels
+from truerank.core.checks import as_array, check_choice, column_labels, is_sparse
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
-from truerank.core.names import resolve
+from truerank.core.names import repeated, resolve
 from truerank.core.types import DTypeLike, PathLike
 from truerank.data.columns import chosen_columns, names_of
 from truerank.data.grouping import as_ids, id_text, is_missing, refuse_nested
@@ -331,13 +331,13 @@ def _as_columns(data: RankingData) -> dict[str, Any]:
         warn(f"a table cannot hold {lost}, so measures of its rows will differ. LETOR text (write_letor) keeps them")
     names = names_of(data)
     clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
-    if clash or len(set(names)) < len(names):
+    if wrong := [*sorted(clash), *repeated(names)]:
         raise InvalidInputError(
             f"feature names must differ from each other and from {', '.join(sorted(clash)) or 'qid, y, docid'}, got "
-            f"{(sorted(clash) or [name for name in names if names.count(name) > 1])[0]!r} twice. Rename the feature",
+            f"{wrong[0]!r} twice. Rename the feature",
             code="column-names",
         )
-    X = data.X.toarray() if hasattr(data.X, "tocsr") else data.X
+    X = data.X.toarray() if is_sparse(data.X) else data.X
     columns: dict[str, Any] = {QUERY: data.qid}
     if data.y is not None:
         columns[GRADE] = data.y

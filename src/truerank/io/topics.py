@@ -12,6 +12,7 @@ import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import atomic_write, read_text
+from truerank.core.names import repeated
 from truerank.io.letor.grammar import is_word
 
 TOPICS = "topics.tsv"
@@ -39,9 +40,8 @@ def topic_texts(topics: list[str], name: str) -> tuple[np.ndarray, dict[str, str
         return np.array(topics), {}
     known = _read(path)
     replaced = [known[one] if one in known and _is_of(one, known[one]) else one for one in topics]
-    if len(set(replaced)) < len(replaced):
-        twice = next(one for one in replaced if replaced.count(one) > 1)
-        raise DataFileError(f"two topics have the text {twice!r:.80}; expected a different text for each", name)
+    if twice := repeated(replaced):
+        raise DataFileError(f"two topics have the text {twice[0]!r:.80}; expected a different text for each", name)
     return np.array(replaced), {one: known[one] for one in replaced if one in known}
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.core.checks import is_table
 from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.layers import is_large
 from truerank.core.names import resolve
@@ -243,7 +244,7 @@ def as_qrels(qrels: object) -> Qrels:
     """Return `Qrels` from qrels, ratings, a path, an open file, or an object that `as_lists` accepts."""
     if isinstance(qrels, Qrels):
         return qrels
-    if hasattr(qrels, "columns") and hasattr(qrels, "__getitem__"):
+    if is_table(qrels):
         return _other_qrels(qrels, None, None)
     lists = as_lists(qrels, "grade")
     if lists is None and callable(getattr(qrels, "qrels", None)):  # `Ratings`

@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.checks import as_array, check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.names import resolve
+from truerank.core.names import repeated, resolve
 from truerank.core.printing import counted, plain, styled_table
 from truerank.core.results import Result, data_frame
 from truerank.core.types import ArrayLike, MeasureLike
@@ -343,9 +343,10 @@ def named_list(systems: Sequence[Any], names: list[str]) -> dict[str, Any]:
     paths = [os.fspath(one) if isinstance(one, str | os.PathLike) else None for one in systems]
     named = dict(zip(unlike_names(names, paths), systems))
     if len(named) < len(systems):
-        twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInputError(
-            f"two of the systems are called {twice!r}", remedies=["give a dict by name"], code="same-name"
+            f"two of the systems are called {repeated(names)[0]!r}",
+            remedies=["give a dict by name"],
+            code="same-name",
         )
     return named
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.errors import ModelFileError
 from truerank.core.schema import check_fields
 from truerank.matrices.binning import count_of, find_borders, scan_columns
@@ -146,7 +147,7 @@ def scan_training_columns(
     column gets an equal number of places. Places of a CSC matrix are computed on demand, unless the level search
     requires all places.
     """
-    sparse = hasattr(X, "tocsc")
+    sparse = is_sparse(X)
     on_demand = sparse and leaves.needs_places and not leaves.searches_places
     most = max(map(attrgetter("n"), known_places.values()), default=0)
     total, places_a_copy = (X.shape[0], 1.0) if copies is None else (copies.total, copies.places_a_copy)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from truerank.core.checks import column_labels
+from truerank.core.checks import column_labels, is_table
 from truerank.core.errors import DataFileError, InvalidInputError, Message, Remedy, TruerankError, warn
 from truerank.core.names import Table, resolve, unknown
 from truerank.core.types import PathLike
@@ -94,7 +94,7 @@ def read_ratings(
         return source
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
         source = beir_file(Path(source))
-    if hasattr(source, "columns") and hasattr(source, "__getitem__"):
+    if is_table(source):
         try:
             frame = content_of_frame(source, column_labels(source, "the table"))
             return ratings_of(frame, scale, format or "ratings", fold_queries, names)

@@ -8,6 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import is_word
@@ -96,7 +97,7 @@ def _judging(data: RankingData, queries: list[str]) -> Iterator[str]:
 
 def _bodies(X: Any, first: bool, width: int) -> list[str]:
     """Return `" 1:v 2:v"` of each row; the first row of the file includes the last column."""
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         X = X.tocsr().copy()
         X.sum_duplicates()
         texts, indices, indptr = number_texts(X.data), (X.indices + 1).tolist(), X.indptr.tolist()
