@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from truerank import RankingData
-from truerank.data.checkup import _answers, _log_chance, examine, fold_scales, look, scored, shared_queries, spreads
+from truerank.data.checkup import _answers, _log_chance, _look, examine, fold_scales, scored, shared_queries, spreads
 from truerank.data.remarks import CODES
 from truerank.measures.file_order import file_order_finding
 
@@ -128,9 +128,8 @@ def test_the_chance_of_the_order_of_the_grades_is_the_share_of_all_orders():
             share *= np.mean(right)
         data = RankingData(np.concatenate(values)[:, None], np.concatenate(grades), [0] * 4 + [1] * 3)
         assert math.exp(_log_chance(data)) == pytest.approx(share)
-        assert look(data).log_chance == pytest.approx(
-            (look(data.take_queries([0])) + look(data.take_queries([1]))).log_chance
-        )
+        parts = [data.take_queries([k]).statistics(_look, False) for k in (0, 1)]
+        assert data.statistics(_look, False).log_chance == pytest.approx((parts[0] + parts[1]).log_chance)
 
 
 def test_a_huge_grade_and_conflicting_documents():

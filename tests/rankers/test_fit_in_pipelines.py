@@ -116,7 +116,7 @@ def test_a_series_of_neither_rows_nor_queries_is_refused():
         (pd.Series(np.ones(12), index=range(100, 112)), "3 of 3 queries"),
         (pd.Series([1.0, 2.0, 3.0, 4.0], index=["a", "a", "b", "c"]), "3 of 3 queries"),
         ({"a": 1.0, "b": 1.0}, "such as 'c'"),
-        ({"a": 1.0, "b": -1.0, "c": 1.0}, "finite and >= 0"),
+        ({"a": 1.0, "b": -1.0, "c": 1.0}, r"numbers in \[0, inf\), got -1"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             RidgeRanker().fit(rows, grades, qid=qid, query_weight=weight)

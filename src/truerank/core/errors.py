@@ -172,7 +172,11 @@ class TruerankError(Exception):
 
     def add(self, *remedies: Remedy | str) -> None:
         """Add solutions for a caller that has more arguments."""
-        self.message = Message(self.message.what, *self.remedies, *remedies)
+        self.reword(self.message.what, *self.remedies, *remedies)
+
+    def reword(self, what: str, *remedies: Remedy | str) -> None:
+        """Replace the text and the solutions, for a caller that knows more."""
+        self.message = Message(what, *remedies)
         self.args = (str(self.message),)
 
     def worded(self, wording: Wording) -> str:

@@ -67,9 +67,9 @@ def warn_of_rows(data: Rows) -> None:
             warn(RemarkWarning(remark if "feature" in remark.code else Remark(remark.code, "", remark.count)))
 
 
-def look(data: RankingData, quick: bool = False) -> Look:
-    """Return the results for one data set; the quick look compares no rows, and checks features only for positions."""
-    names = _feature_names(data)
+def _look(part: Part, quick: bool) -> Look:
+    """Return the results for the rows of a part; the quick look compares no rows, and features only with positions."""
+    data, names = part.data, _feature_names(part.data)
     seen = {code: (count, items) for code, count, items in (*_queries(data), *(() if quick else _rows(data)))}
     if quick:
         return Look(data.n_rows, 0.0, names, seen, [], None, _positions(data, names))
@@ -113,23 +113,15 @@ def examine(data: Rows, *, quick: bool = False) -> list[Remark]:
     ):
         whole.seen.pop("duplicate-document", None)  # which are judgements of several judges
         whole.seen["several-grades"] = several
-    found = [
-        Remark(code, _list("query", items) if items else counted(count, "query"), count, items)
-        for code, (count, items) in whole.seen.items()
-    ]
+    found = _about_queries((code, *seen) for code, seen in whole.seen.items())
     if whole.n_rows and not data.n_features:
         found.append(Remark("no-features", counted(whole.n_rows, "row"), whole.n_rows))
     return in_order([*found, *_of_features(whole)])
 
 
-def _look(part: Part, quick: bool) -> Look:
-    return look(part.data, quick)
-
-
 def of_grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray, doc_ids: np.ndarray) -> list[Remark]:
     """Return the remarks on grades (n,) of judgements by query, such as qrels, and on the first documents."""
-    found = [*_grades(grades, offsets, query_ids), *_rounded(doc_ids, offsets, query_ids)]
-    return [Remark(code, _list("query", items), count, items) for code, count, items in found]
+    return _about_queries([*_grades(grades, offsets, query_ids), *_rounded(doc_ids, offsets, query_ids)])
 
 
 def scored(data: RankingData, scores: np.ndarray) -> list[Remark]:
@@ -138,8 +130,14 @@ def scored(data: RankingData, scores: np.ndarray) -> list[Remark]:
         return []
     names, tied = data.query_ids, queries_with_mixed_ties(scores, data.y, data.offsets)
     constant = ~mixed_queries(scores, data.offsets) & (data.group_sizes > 1)
-    found = [*_named("constant-scores", names, constant), *_named("tied-scores", names, tied & ~constant)]
-    return [Remark(code, _list("query", items), count, items) for code, count, items in found]
+    return _about_queries(
+        [*_named("constant-scores", names, constant), *_named("tied-scores", names, tied & ~constant)]
+    )
+
+
+def _about_queries(found: Iterable[_Seen]) -> list[Remark]:
+    return [Remark(code, _list("query", items) if items else counted(count, "query"), count, items)
+            for code, count, items in found]  # fmt: skip
 
 
 def ranks_as_scores(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> list[Remark]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import as_array, as_numbers, check_plain, column_labels, is_sparse
+from truerank.core.checks import as_array, as_numbers, as_vector, check_plain, column_labels, is_sparse
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, Matrix, Scorer
@@ -232,17 +232,7 @@ class RankingData(Grouping):
         >>> data.take_queries([1]).position.tolist()
         [1.0, 2.0]
         """
-        column = as_numbers(position, "position")
-        if column.shape != (self.n_rows,):
-            raise InvalidInputError(
-                f"position must have one value for each of the {self.n_rows} rows, got {column.shape}",
-                argument="position",
-            )
-        if not np.isfinite(column).all():
-            raise InvalidInputError(
-                f"position must be finite, got {column[~np.isfinite(column)][0]}", argument="position"
-            )
-        return self.replaced(position=self.grouped(column))
+        return self.replaced(position=self.grouped(as_vector(position, "position", self.n_rows)))
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
         """Return `function(part, *state)` for these rows; see `truerank.data.row_source`."""
@@ -540,9 +530,9 @@ def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | 
     m, n = len(offsets) - 1, int(offsets[-1])
     if values.ndim == 0:
         values = np.full(m, float(values))
-    if values.ndim != 1 or len(values) not in (m, n):
+    if len(as_vector(values, "query_weight", None, "[0, inf)")) not in (m, n):
         raise InvalidInputError(
-            f"query_weight must have one entry for each query ({m}) or each row ({n}), got shape {values.shape}"
+            f"query_weight must have one entry for each query ({m}) or each row ({n}), got {len(values)}"
         )
     if len(values) == n and n != m:
         if order is not None:
@@ -557,8 +547,6 @@ def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | 
                 argument="query_weight",
             )
         values = first
-    if len(wrong := values[~(np.isfinite(values) & (values >= 0))]):
-        raise InvalidInputError(f"query_weight must be finite and >= 0, got {wrong[0]:g}", argument="query_weight")
     if m and not (values > 0).any():
         raise InvalidInputError("query_weight is 0 for every query; at least one must be positive")
     return np.ascontiguousarray(values)
@@ -566,12 +554,7 @@ def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | 
 
 def as_sample_weight(weight: ArrayLike, n_rows: int) -> np.ndarray:
     """Return weights by row, float64 (n,), in the caller's row order."""
-    values = as_numbers(weight, "sample_weight")
-    if values.shape != (n_rows,):
-        raise InvalidInputError(f"sample_weight must have shape ({n_rows},), got {values.shape}")
-    if len(wrong := values[~(np.isfinite(values) & (values >= 0))]):
-        raise InvalidInputError(f"sample_weight must be finite and >= 0, got {wrong[0]:g}")
-    return np.ascontiguousarray(values)
+    return np.ascontiguousarray(as_vector(weight, "sample_weight", n_rows, "[0, inf)"))
 
 
 def _as_text(values: ArrayLike, n_rows: int, name: str) -> np.ndarray:

@@ -9,7 +9,6 @@ plugins (`featureset`, `params`), and `solr` the `[features]` transformer (`stor
 
 from __future__ import annotations
 
-import collections
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 from truerank.core.errors import EngineError, InvalidInputError, Remedy
 from truerank.core.files import refuse_planted
 from truerank.core.json_lines import JsonLines
+from truerank.core.names import repeated
 from truerank.core.printing import note, progress
 from truerank.core.types import PathLike
 from truerank.data.ranking_data import RankingData
@@ -159,9 +159,8 @@ def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: li
 
 def check_unique(names: Sequence[str]) -> None:
     """Raise EngineError if an answer has two documents with one name."""
-    if len(set(names)) < len(names):
-        twice = collections.Counter(names).most_common(1)[0][0]
-        raise EngineError(f"the answer has document {told(twice, 80)!r} twice; its key must be unique")
+    if twice := repeated(names):
+        raise EngineError(f"the answer has document {told(twice[0], 80)!r} twice; its key must be unique")
 
 
 def _only(asked: dict[str, Any], documents: list[str]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
@@ -275,9 +274,8 @@ def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
 def _known(entries: list[tuple[str, Any]], names: Sequence[str], engine: str, place: str) -> dict[str, float]:
     """Return the values of the features `names`; raise EngineError if a feature was not logged once."""
     logged = dict(entries)
-    if len(logged) < len(entries):
-        twice = collections.Counter(name for name, _ in entries).most_common(1)[0][0]
-        raise EngineError(f"{engine} logs the feature {told(twice, 80)!r} twice for one document")
+    if twice := repeated(name for name, _ in entries):
+        raise EngineError(f"{engine} logs the feature {told(twice[0], 80)!r} twice for one document")
     lacking = [name for name in names if name not in logged]
     if lacking:
         raise EngineError(

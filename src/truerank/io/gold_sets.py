@@ -19,9 +19,10 @@ from truerank.core.printing import counted
 from truerank.data.grouping import id_text
 from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.nested import rows_of
+from truerank.io.judgements.ratings import Row
 from truerank.io.judgements.registry import ratings_of, recognised
 from truerank.io.judgements.roles import lists_documents, lists_of_other_kind, plain, roles_of
-from truerank.io.results import ResultLists, best_first, collapsed, objects_of
+from truerank.io.results import ResultLists, best_first, collapsed
 from truerank.io.streams import Source
 from truerank.io.trec import Qrels, as_qrels
 
@@ -74,17 +75,17 @@ def read_gold(source: object) -> GoldSet:
     spans, segments, rest = dict[str, list[Span]](), dict[str, dict[str, str]](), list[tuple[int | None, Any]]()
     grades, texts = dict[str, dict[str, float]](), dict[str, str]()
     for line, record in lines:
-        query, listed = str(_query(record)), [value for key, value in record.items() if lists_documents(plain(key))]
+        query, rows = str(_query(record)), list(rows_of(record, line))
         if query in grades:
             raise DataFileError(f"query {query!r} occurs twice. Write one line for each query", content.name, line)
-        own = [span for value in listed for span in spans_of(value, f"{content.name}, line {line}")]
+        own = [_span(row, f"{content.name}, line {line}", "grade") for row in rows if row.span is not None]
         grades[query] = {span.name: span.value for span in own}
-        if own and (lacking := sum(1 for _ in rows_of(record)) - len(own)) > 0:
+        if own and (lacking := len(rows) - len(own)):
             what = f"query {query!r:.80} has spans as labels, and {counted(lacking, 'label')} without start and end"
             raise DataFileError(f"{what}; expected document, start and end in each", content.name, line, code="no-span")
         if own:
             spans[query] = own
-        elif any(listed):  # an empty list, or none: nothing is relevant
+        elif any(own for key, own in record.items() if lists_documents(plain(key))):  # else nothing is relevant
             rest.append((line, record))
         roles = roles_of(record)
         texts |= {query: str(record[roles["text"]])} if "text" in roles else {}
@@ -116,32 +117,26 @@ def _lists(record: Mapping[str, Any]) -> bool:
     return any(lists_documents(plain(key)) and isinstance(own, dict | list | None) for key, own in record.items())
 
 
-def _query(record: Mapping[str, Any]) -> str | None:
-    """Return the query of a line of a gold set, or None for other JSON. A question may lack the list."""
-    roles, known = roles_of(record), {plain(key): value for key, value in record.items()}
-    if not _lists(record) and ("text" not in roles or "grade" in roles):
+def _query(record: Mapping[str, Any], what: str = "grade") -> str | None:
+    """Return the query of a line of a gold set, or of results ("score"); None for other JSON. A question may lack the
+    list.
+    """
+    roles, known = roles_of(record, what), {plain(key): value for key, value in record.items()}
+    if what == "grade" and not _lists(record) and ("text" not in roles or "grade" in roles):
         return None
     found = [record.get(roles.get("query", "")), known.get("id"), record.get(roles.get("text", ""))]
     return next((id_text(one) for one in found if isinstance(one, str | int)), None)
 
 
-def spans_of(value: Any, where: str, role: str = "grade") -> list[Span]:
-    """Return the spans of text in a JSON value: objects with a document, `start` and `end`; [] without spans."""
-    found = []
-    for one in objects_of(value):
-        if one.get("start") is None and one.get("end") is None:
-            continue
-        roles = roles_of(one, role)
-        try:
-            start, end, number = float(one["start"]), float(one["end"]), float(one.get(roles.get(role, ""), 1.0))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInputError(f"{where}: start, end and {role} of a span must be numbers") from error
-        if "document" not in roles:
-            raise InvalidInputError(f"{where}: a span requires a document, in a key such as doc or doc_id")
-        if not start < end:
-            raise InvalidInputError(f"{where}: the start {start:g} of a span must be below its end {end:g}")
-        found.append(Span(id_text(one[roles["document"]]), start, end, number))
-    return found
+def _span(row: Row, where: str, what: str) -> Span:
+    """Return the span of a row whose `what` is "grade" or "score"."""
+    try:
+        start, end, value = (float(one) for one in (*(row.span or ()), 1.0 if row.grade is None else row.grade))  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{where}: start, end and {what} of a span must be numbers") from error
+    if not start < end:
+        raise InvalidInputError(f"{where}: the start {start:g} of a span must be below its end {end:g}")
+    return Span(row.document, start, end, value)
 
 
 def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> ResultLists:
@@ -165,7 +160,7 @@ def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> Result
     for where, query, found in _records(source):
         rows = list(rows_of(found, None, "score"))
         if query in gold.spans:
-            result[query] = _as_spans(found, gold.spans[query], len(rows), f"{where}: query {query!r:.80}")
+            result[query] = _as_spans(rows, gold.spans[query], f"{where}: query {query!r:.80}")
             continue
         lists = best_first(row._replace(query=query) for row in rows)
         result[query] = (lists if collapse is None else collapsed(lists, collapse)).get(query, [])
@@ -181,23 +176,23 @@ def _records(source: object) -> Iterator[tuple[str, str, Any]]:
     with Source(source) as stream:
         content = read_content(stream)
     for line, record in content.values:
-        query = _query_of_results(record)
+        query = _query(record, "score") if isinstance(record, dict) else None
         if query is None:
             raise DataFileError("expected a query and its results; spans require JSON lines", content.name, line)
         own = {key: value for key, value in record.items() if key not in lists_of_other_kind(record, "score")}
         yield f"{content.name}, line {line}", query, own
 
 
-def _as_spans(found: Any, spans: list[Span], listed: int, where: str) -> list[tuple[str, float]]:
-    """Return the spans in the results of a query, best first; `listed` is the number of results."""
-    chunks, names = spans_of(found, where, "score"), dict[str, None]()
-    if len(chunks) < listed:
+def _as_spans(rows: list[Row], spans: list[Span], where: str) -> list[tuple[str, float]]:
+    """Return the spans in the results of a query, best first."""
+    if lacking := sum(row.span is None for row in rows):
         raise InvalidInputError(
-            f"{where} has spans as labels, and {listed - len(chunks)} of its {counted(listed, 'result')} without start "
-            "and end; expected a document, start and end in each result",
+            f"{where} has spans as labels, and {lacking} of its {counted(len(rows), 'result')} without start and end; "
+            "expected a document, start and end in each result",
             code="no-span",
         )
-    if all("score" in roles_of(one, "score") for one in objects_of(found) if "start" in one):
+    chunks, names = [_span(row, where, "score") for row in rows], dict[str, None]()
+    if all(row.grade is not None for row in rows):
         chunks.sort(key=lambda chunk: -chunk.value)
     for chunk in chunks:
         inside = [
@@ -206,11 +201,3 @@ def _as_spans(found: Any, spans: list[Span], listed: int, where: str) -> list[tu
         ]  # fmt: skip
         names |= dict.fromkeys([name for name in inside if name not in names] or [chunk.name])
     return [(name, float(len(names) - place)) for place, name in enumerate(names)]
-
-
-def _query_of_results(record: Any) -> str | None:
-    if not isinstance(record, dict):
-        return None
-    roles = roles_of(record, "score")
-    found = [record.get(roles.get("query", "")), record.get("id"), record.get(roles.get("text", ""))]
-    return next((id_text(one) for one in found if isinstance(one, str | int)), None)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, Remedy, TruerankError
+from truerank.core.names import repeated
 from truerank.data.grouping import id_text
 from truerank.io.first_bytes import is_trec
 from truerank.io.lists import as_lists
@@ -148,11 +149,9 @@ def _by_score(pairs: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
 def as_scores(lists: ResultLists) -> dict[str, dict[str, float]]:
     """Convert results to `{query: {id: score}}`; raise if an id occurs twice in a list."""
     for query, own in lists.items():
-        names = [name for name, _ in own]
-        if len(set(names)) < len(names):
-            twice = next(name for place, name in enumerate(names) if name in names[:place])
+        if twice := repeated(name for name, _ in own):
             raise InvalidInputError(
-                f"query {query!r} has result {twice!r} twice; expected it once",
+                f"query {query!r} has result {twice[0]!r} twice; expected it once",
                 remedies=[COLLAPSE],
                 code="repeated-result",
             )
@@ -197,12 +196,3 @@ def _document_of(how: str | Mapping[str, str] | Callable[[str], str]) -> Callabl
     if pattern is not None and pattern.groups == 1:
         return lambda name: (found[1] or name) if (found := pattern.search(name)) else name
     return lambda name: name.rpartition(how)[0] or name
-
-
-def objects_of(node: Any) -> Iterable[dict[str, Any]]:
-    """Yield the JSON objects in a value, outer ones first."""
-    for one in node if isinstance(node, list) else [node] if isinstance(node, dict) else ():
-        if isinstance(one, dict):
-            yield one
-            for value in one.values():
-                yield from objects_of(value)

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, cast
 
 from truerank.core.checks import is_table
-from truerank.core.errors import PYTHON, InvalidInputError, Message, Remedy, TruerankError
+from truerank.core.errors import PYTHON, InvalidInputError, Remedy, TruerankError
 from truerank.core.names import nearest, resolve
 from truerank.core.types import Frame
 from truerank.data.columns import Columns, reading_of, trained_columns
@@ -187,8 +187,7 @@ def _name_read_table(error: TruerankError, shown: str) -> None:
     for one in error.remedies:
         spelled = ", ".join(filter(None, (PYTHON.argument(*own) for own in one.arguments.items())))
         remedies.append(f"give read_table({shown}, {spelled}) {one.purpose}".rstrip() if spelled else one)
-    error.message = Message(error.message.what, *remedies)
-    error.args = (str(error.message),)
+    error.reword(error.message.what, *remedies)
 
 
 def check_column(name: str, known: Collection[str], where: str) -> None:

@@ -11,36 +11,14 @@ import numpy as np
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import nearest
 from truerank.data.grouping import is_missing, refuse_nested
+from truerank.io.judgements.roles import DOCUMENT, GRADE, QUERY, plain
 
 LIKELY = {
-    "query": (
-        "qid",
-        "query_id",
-        "queryid",
-        "query",
-        "topic",
-        "topic_id",
-        "search_id",
-        "srch_id",
-        "session_id",
-        "search",
-    ),
-    "grade": (
-        "y",
-        "relevance",
-        "rel",
-        "grade",
-        "label",
-        "judgement",
-        "judgment",
-        "relevance_label",
-        "esci_label",
-        "rating",
-        "target",
-    ),
-    "document": ("docid", "doc_id", "document_id", "document", "doc", "product_id", "item_id", "sku", "asin", "did"),
+    "query": (*QUERY, "query", "search", "srchid", "sessionid"),
+    "grade": ("y", *(name for name in GRADE if name not in ("score", "value")), "target"),
+    "document": DOCUMENT,
 }
-"""Usual names of the columns that are not features, most usual first."""
+"""Usual names of the columns that are not features, in plain form, most usual first."""
 _COMMA = re.compile(r"\s*[+-]?[\d.' ]*,[\d,]+\s*")  # a decimal comma, or separators of thousands
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b.*")
 _PEOPLE = ("rater", "judge", "annotator", "assessor", "worker", "user")  # columns of who gave the grades
@@ -89,13 +67,8 @@ def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> st
     >>> likely("grade", ["query", "Relevance", "price"]), likely("document", ["query", "price"])
     ('Relevance', None)
     """
-    plain = {_plain(name): name for name in reversed(list(names)) if name not in taken}
-    return next((plain[_plain(name)] for name in LIKELY[role] if _plain(name) in plain), None)
-
-
-def _plain(name: str) -> str:
-    """Return a name in lower case without marks: "productId" and "product_id" are "productid"."""
-    return re.sub(r"[\W_]", "", name.lower())
+    known = {plain(name): name for name in reversed(list(names)) if name not in taken}
+    return next((known[name] for name in LIKELY[role] if name in known), None)
 
 
 def role_of(name: str, texts: Sequence[str], query: Sequence[Any], grade: Sequence[Any] | None) -> str | None:
@@ -113,7 +86,7 @@ def role_of(name: str, texts: Sequence[str], query: Sequence[Any], grade: Sequen
         return "other"
     if repeated and grade is not None and len(set(grade)) == len(set(zip(texts, grade))):
         return "other"
-    if _plain(name).removesuffix("id") in _PEOPLE or all(map(_DATE.fullmatch, texts)):
+    if plain(name).removesuffix("id") in _PEOPLE or all(map(_DATE.fullmatch, texts)):
         return "other"
     are_ids = all(re.fullmatch(r"\S*\d\S*", text) for text in texts)
     return "document" if are_ids and len(set(zip(query, texts))) == len(texts) > len(set(query)) else None

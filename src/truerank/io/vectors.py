@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.names import repeated
 from truerank.data.grouping import id_text
 from truerank.io.document_ids import DocumentIds
 from truerank.io.judgements.roles import DOCUMENT, QUERY, plain
@@ -198,10 +199,8 @@ def _ids(ids: Any, n: int, name: str) -> DocumentIds:
         texts, where = [id_text(one) for one in ids], name
     if len(texts) != n:
         raise InvalidInputError(f"{where}: expected {n} ids, one for each vector, got {len(texts)}", argument="ids")
-    if "" in texts or len(set(texts)) < n:
-        seen = {""}
-        wrong = next(one for one in texts if one in seen or seen.add(one))  # type: ignore[func-returns-value]
+    if wrong := repeated([*texts, ""]) if "" in texts else repeated(texts):
         raise InvalidInputError(
-            f"{where}: id {wrong!r} is empty or occurs twice; each vector requires its own id", code="id"
+            f"{where}: id {wrong[0]!r} is empty or occurs twice; each vector requires its own id", code="id"
         )
     return DocumentIds.of(texts)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from truerank.core.errors import DataFileError
+from truerank.core.names import repeated
 from truerank.io.delimited import dialect
 from truerank.io.first_bytes import LZ4, TABLES, is_yaml
 from truerank.io.judgements.roles import listed_alone, lists_documents, plain, roles_of
@@ -124,8 +125,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; raise for a duplicate key, of which Python keeps the last value."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        twice = repeated(name for name, _ in pairs)[0]
         raise DataFileError(f"an object has the key {twice!r:.80} twice; expected it once")
     return listed_alone(found)
 

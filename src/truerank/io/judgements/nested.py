@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from truerank.core.errors import DataFileError
@@ -71,9 +71,11 @@ class _Walk:
         self.line, self.what, self.listing = line, what, "ratings" if what == "grade" else "results"
         self.texts: dict[str, Any] = {}  # of queries, where they are a map beside their documents
 
-    def row(self, at: _At, document: object, grade: object, unrateable: bool = False) -> Row:
+    def row(self, at: _At, document: object, grade: object, about: Mapping[str, Any] = {}) -> Row:
         text = at.text if at.text is not None else self.texts.get(str(at.query))
-        return Row(str(at.query), id_text(document), grade, at.judge, text, self.line, unrateable)
+        ends, unrateable = (about.get("start"), about.get("end")), about.get("unrateable") is True
+        span = None if ends == (None, None) else ends
+        return Row(str(at.query), id_text(document), grade, at.judge, text, self.line, unrateable, span)
 
     def visit(self, node: Any, at: _At, key: str) -> Iterator[Row]:
         """Yield the rows within the value of a key."""
@@ -99,10 +101,10 @@ class _Walk:
         roles = {role: own[name] for role, name in names.items()}
         at = self.named(node, own, roles, at, key)
         if self.what in roles and at.query is not None and at.document is not None:
-            yield self.row(at, at.document, roles[self.what], own.get("unrateable") is True)
+            yield self.row(at, at.document, roles[self.what], own)
         elif is_listed and at.document is not None:
             rank = -float(roles["rank"]) if isinstance(roles.get("rank"), int | float) else None
-            yield self.row(at, at.document, rank if self.what == "score" else None if key in _OPEN else 1)
+            yield self.row(at, at.document, rank if self.what == "score" else None if key in _OPEN else 1, own)
         elif is_listed and not roles.keys() & {"document", "text", self.what}:
             yield from self.mapped(node, at)
         elif at.query is None and (

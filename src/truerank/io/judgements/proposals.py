@@ -14,7 +14,7 @@ from truerank.core.errors import Remedy, TruerankError, Wording
 from truerank.data.grouping import id_text, is_missing
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.flat import ALL, as_table, named
-from truerank.io.judgements.ratings import Ratings, graded, is_unrated, read_grade, read_scale
+from truerank.io.judgements.ratings import graded, is_unrated, read_grade, read_scale
 from truerank.io.judgements.roles import GRADE, ROLES, few, is_usual, plain, role_like
 from truerank.io.judgements.tables import is_about, table_rows
 
@@ -396,14 +396,6 @@ class Proposal(NamedTuple):
     remedies: list[Remedy | str]
 
 
-def read_named(
-    content: Content, names: Mapping[str, str], grades: Mapping[str, float | None] | None, title: str
-) -> Ratings:
-    """Return the ratings of a file by the columns of its table, which are named by role."""
-    table = named(content, names, ungraded="grade" not in names and ALL in (grades or ()))
-    return graded(table_rows(table), table, title, grades)
-
-
 def proposal(content: Content, given: Mapping[str, str] | None = None) -> Proposal | None:
     """Return the columns that look like judgements, and a command that was tried; None if there are none.
 
@@ -436,13 +428,15 @@ def _proposal(best: _Found, content: Content) -> Proposal | None:
 
 def _options(content: Content, names: dict[str, str]) -> dict[str, str] | None:
     """Return the options with which a file is read by these columns; None if it cannot be read so."""
-    options = dict(names) if "grade" in names else {**names, "grades": f"{ALL}=1"}
+    ungraded = "grade" not in names
+    options = names | ({"grades": f"{ALL}=1"} if ungraded else {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(2):
             try:
                 scale = read_scale(options["grades"]) if "grades" in options else None
-                ratings = read_named(content, names, scale, "")
+                table = named(content, names, ungraded=ungraded)
+                ratings = graded(table_rows(table), table, "", scale)
                 break
             except TruerankError as error:
                 words = next((own for one in error.remedies if (own := one.arguments.get("grades"))), None)

@@ -58,6 +58,7 @@ class Row(NamedTuple):
     text: str | None = None
     line: int | None = None
     unrateable: bool = False
+    span: tuple[object, object] | None = None  # start and end, if the row is about characters of the document
 
 
 @dataclass

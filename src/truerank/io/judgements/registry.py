@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from truerank.core.checks import column_labels, is_table
-from truerank.core.errors import DataFileError, InvalidInputError, Message, Remedy, TruerankError, warn
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError, warn
 from truerank.core.names import Table, resolve, unknown
 from truerank.core.types import PathLike
 from truerank.data.remarks import Remark, RemarkWarning
@@ -214,8 +214,7 @@ def explain(error: TruerankError, path: PathLike) -> None:
     elif own is None and lacking(content) in ("query", "document") and len(numbers) <= 2 * _FEW:
         looks, found = looks_like(content)[0], survey(content)
         looks = f"{found.looks}: {found.reason}" if _is_vague(content, looks) else looks
-        error.message = Message(f"{error.message.what}. The file looks like {looks}", *error.remedies)
-        error.args = (str(error.message),)
+        error.reword(f"{error.message.what}. The file looks like {looks}", *error.remedies)
 
 
 def _is_text(content: Content, column: int) -> bool:
