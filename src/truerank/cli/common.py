@@ -247,14 +247,6 @@ def print_report(args: options.Options, report: Any) -> None:
     print_json(headed("-".join(" ".join(words).split()), report))
 
 
-def with_remarks(args: options.Ratings, path: str, qrels: Qrels) -> Qrels:
-    """Print remarks on the qrels of a file, and return the qrels."""
-    from truerank.experiments.policy import about_qrels
-
-    remark(args, path, about_qrels(qrels, args.convention))
-    return qrels
-
-
 def read_ratings(args: options.Ratings, path: str, fold: bool = False) -> Any:
     """Read the judgements of a file with `--grades` and `--aggregate`; print how well several judges agree."""
     grades = " ".join(args.grades) if args.grades else None
@@ -275,9 +267,12 @@ def judgements_of(args: options.Ratings, path: str | None = None) -> Any:
 
 def read_qrels(args: options.Ratings, path: str | None = None) -> Qrels:
     """Read the qrels of a file in any known format (default: `--qrels`), and print remarks on them."""
+    from truerank.experiments.policy import about_qrels
+
     judgements = judgements_of(args, path)
-    qrels = truerank.read_judgements(judgements) if isinstance(judgements, str) else judgements
-    return with_remarks(args, str(args.qrels if path is None else path), qrels)
+    qrels: Qrels = truerank.read_judgements(judgements) if isinstance(judgements, str) else judgements
+    remark(args, str(args.qrels if path is None else path), about_qrels(qrels, args.convention))
+    return qrels
 
 
 def without_features(path: str, between: str = "\n  ") -> str:

@@ -110,8 +110,12 @@ def _lock(name: Path, what: str) -> tuple[int, bool]:
                 raise OSError("the lock file is not a regular file")
             if created:
                 _sign(descriptor)
-            with _unless_unsupported():
+            try:
                 DescriptorLock.take(descriptor)
+            except BlockingIOError:
+                raise
+            except OSError:
+                pass  # the file system has no locks
             if os.path.samestat(os.stat(name), os.fstat(descriptor)):
                 content = _content(descriptor)
                 if _OWN.fullmatch(content):
@@ -152,16 +156,6 @@ def _sign(descriptor: int) -> None:
 def _content(descriptor: int) -> bytes:
     os.lseek(descriptor, 0, os.SEEK_SET)
     return os.read(descriptor, 64)
-
-
-@contextmanager
-def _unless_unsupported() -> Iterator[None]:
-    try:
-        yield
-    except BlockingIOError:
-        raise
-    except OSError:
-        pass
 
 
 def _release(descriptor: int) -> None:

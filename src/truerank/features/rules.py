@@ -79,7 +79,7 @@ def reciprocal_rank_fusion(pool: RunPool, k: float = K) -> np.ndarray:
     (['d3', 'd2', 'd1'], [0.5, 1.5, 1.0])
     """
     check_number(k, "k", "[0, inf)")
-    return pool.add_up_ranks(1.0 / (k + np.arange(1, pool.longest + 1)))
+    return pool.add_up(1.0 / (k + pool.ranks))
 
 
 def borda(pool: RunPool, weights: Weights = None) -> np.ndarray:

@@ -164,7 +164,7 @@ class Agreement(RunFeature):
 
     def values(self, pool: RunPool) -> np.ndarray:
         there = (pool.lengths > 0).sum(axis=1)[pool.query_of_row]
-        return (np.bincount(pool.rows, minlength=pool.n_rows) / np.maximum(there, 1))[pool.rows]
+        return (pool.times_retrieved / np.maximum(there, 1))[pool.rows]
 
 
 @dataclass(frozen=True)

@@ -189,10 +189,6 @@ class RunPool(RowsByQuery):
         """Sum the entries' values (e,) for each row (n,)."""
         return np.bincount(self.rows, weights=values, minlength=self.n_rows)
 
-    def add_up_ranks(self, by_rank: np.ndarray) -> np.ndarray:
-        """Sum `by_rank[rank - 1]` over the ranks of each row (n,)."""
-        return self.add_up(by_rank[self.ranks - 1])
-
     @property
     def times_retrieved(self) -> np.ndarray:
         """The number of runs that retrieved each document, float64 (n,)."""
@@ -207,11 +203,6 @@ class RunPool(RowsByQuery):
                 argument="weights",
             )
         return values
-
-    @property
-    def longest(self) -> int:
-        """The number of documents in the longest list."""
-        return int(self.list_sizes.max(initial=0))
 
     def within_depth(self, depth: int | None) -> np.ndarray:
         """Return a mask (n,) of the rows in the first `depth` documents of some run; all rows for None."""

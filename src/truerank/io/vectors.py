@@ -157,7 +157,8 @@ def _of_table(name: str, form: str, column: str | None) -> tuple[list[str] | Non
     from truerank.io.columnar import open_columnar
 
     with open_columnar(name, "parquet" if form == ".parquet" else "arrow") as (schema, batches):
-        lists = [field.name for field in schema if _is_list(types, field.type)]
+        tests = types.is_list, types.is_large_list, types.is_fixed_size_list
+        lists = [field.name for field in schema if any(is_list(field.type) for is_list in tests)]
         chosen = _only(dict.fromkeys(lists), column, name, "list column")
         known = {plain(field.name): field.name for field in schema if field.name not in lists}
         key = next((known[one] for one in _ID_COLUMNS if one in known), None)
@@ -174,10 +175,6 @@ def _of_table(name: str, form: str, column: str | None) -> tuple[list[str] | Non
     if not parts:
         raise DataFileError("the file holds no rows; expected a vector in each", name, code="no-rows")
     return (ids if key is not None else None), _checked(np.concatenate(parts), name)
-
-
-def _is_list(types: Any, kind: Any) -> bool:
-    return any(one(kind) for one in (types.is_list, types.is_large_list, types.is_fixed_size_list))
 
 
 def _only(known: Any, wanted: str | None, name: str, what: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import read_text
 from truerank.core.types import PathLike
+from truerank.measures.base import mean_of
 from truerank.measures.diversity import TopicValues
 
 _CREDIT = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
@@ -84,12 +85,8 @@ def nugget_scores(answers: Iterable[Mapping[str, Any]] | PathLike) -> NuggetScor
                 f"topic {topic!r} has two answers, but each topic must have one. Pass the answers of one system.",
                 argument="answers",
             )
-        values[topic] = [_mean(own) for full in (credit, credit == 1.0) for own in (full[vital], full)]
+        values[topic] = [mean_of(own) for full in (credit, credit == 1.0) for own in (full[vital], full)]
     if not values:
         raise InvalidInputError("there are no answers. Pass a record for each topic.", argument="answers")
     names = ("vital", "all", "strict_vital", "strict_all")
     return NuggetScores(list(values), dict(zip(names, np.array(list(values.values())).T)))
-
-
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else 0.0

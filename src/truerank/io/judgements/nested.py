@@ -200,7 +200,10 @@ class _Walk:
         numbers = [one for value in node.values() if isinstance(value, dict) for one in value.values()]
         if self.what == "grade" and not all(is_number(one) and float(one).is_integer() for one in numbers):
             return False
-        return all(_are_numbers(value) or _are_documents(value, len(node)) for value in node.values())
+        return all(
+            all(map(is_number, value.values())) if isinstance(value, dict) else _are_documents(value, len(node))
+            for value in node.values()
+        )
 
 
 def _only_name(known: dict[str, Any], ending: str) -> list[Any]:
@@ -228,10 +231,6 @@ def is_number(value: object) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return True
-
-
-def _are_numbers(value: object) -> bool:
-    return isinstance(value, dict) and all(is_number(one) for one in value.values())
 
 
 def _are_documents(value: object, queries: int) -> bool:

@@ -58,10 +58,6 @@ def _is_ranx(content: Content) -> bool:
     )
 
 
-def _write_ranx(ratings: Ratings, target: object) -> None:
-    write_json(_lists(ratings), target)
-
-
 def _lists(ratings: Ratings) -> dict[str, dict[str, Any]]:
     return {
         query: {ratings.documents[row]: whole(ratings.grades[row]) for row in rows}
@@ -83,5 +79,7 @@ def _write_gold(ratings: Ratings, target: object) -> None:
 
 
 BEIR = Format("beir", "BEIR's qrels", _is_beir, _beir_rows, _write_beir)
-RANX = Format("ranx", "ranx's JSON", _is_ranx, json_rows, _write_ranx, texts=False)
+RANX = Format(
+    "ranx", "ranx's JSON", _is_ranx, json_rows, lambda own, target: write_json(_lists(own), target), texts=False
+)
 GOLD = Format("gold", "a gold set in JSON lines", _is_gold, json_rows, _write_gold)
