@@ -7,32 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
-
-__all__ = [
-    "ArrayLike",
-    "Convention",
-    "Correction",
-    "DTypeLike",
-    "GateSettings",
-    "Matrix",
-    "MatrixLike",
-    "MeasureLike",
-    "MeasuresLike",
-    "NoOthers",
-    "OneSystem",
-    "PageSettings",
-    "Pairs",
-    "PathLike",
-    "RandomState",
-    "Scorer",
-    "SparseMatrix",
-    "Systems",
-    "Test",
-    "Topics",
-    "TrainingRule",
-    "TreeObjective",
-]
+from numpy.typing import ArrayLike as ArrayLike
+from numpy.typing import DTypeLike as DTypeLike
 
 Convention = Literal[
     "trec",

@@ -137,5 +137,6 @@ def test_the_word_of_a_label_is_no_document(tmp_path):
 def test_what_an_object_wraps_is_named(tmp_path):
     path = tmp_path / "labels.json"
     path.write_text('{"_meta": {"of": "x"}, "labels": [{"patient_id": 2, "trial": "N1", "expected_verdict": "NO"}]}')
-    with refused(DataFileError, code="no-judgements", value="other JSON ('patient_id', 'trial', 'expected_verdict')"):
+    with refused(DataFileError, code="no-judgements") as caught:
         read_qrels(path)
+    assert "'labels.patient_id', 'labels.trial', 'labels.expected_verdict'" in caught.value.value

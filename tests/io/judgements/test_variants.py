@@ -93,7 +93,7 @@ OTHERS = {
     "answer of a search engine": '{"took": 3, "hits": {"hits": [{"_id": "d1", "_source": {"title": "x"}}]}}',
     "error answer": '{"error": {"type": "index_not_found_exception"}, "status": 404}',
     "answer of _rank_eval": '{"metric_score": 0.4, "details": {"q1": {"metric_score": 0.4, "unrated_docs": []}}}',
-    "features": "query,docid,bm25,pagerank\nred,d1,7.25,0.2\nred,d2,1.5,0.11\n",
+    "'bm25', 'pagerank'": "query,docid,bm25,pagerank\nred,d1,7.25,0.2\nred,d2,1.5,0.11\n",
     "LETOR features": "2 qid:1 1:0.5\n0 qid:1 1:0.4\n",
     "scores": "0.25\n0.75\n",
     "web page": "<!DOCTYPE html><html><body>Log in</body></html>",

@@ -342,6 +342,9 @@ def survey(content: Content) -> Survey:
         differs = [one.name for one in columns if groups and one not in things and one.varies_within(groups[0])]
         reason += f"; its rows differ in {few(differs[:4])}" if differs else ""
         return Survey(f"queries without documents{rated}", reason, holds, every[1:])
+    if not within and not groups and len(columns[0].cells) < 2 and not any(one.role for one in things):
+        looks = f"other {'JSON' if content.kind == 'json' else 'columns'} ({few(one.name for one in columns)})"
+        return Survey(looks, "a single row does not show the roles of its columns", holds, every)
     if not within and not groups:
         reason = f"each value of {named} occurs once, so that no column groups the rows by query"
         return Survey(f"documents without queries (a corpus){rated}", reason, holds, ["query", *every[2:]])

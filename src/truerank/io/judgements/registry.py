@@ -34,9 +34,8 @@ FORMATS: Table[Format] = Table(
 )
 """The formats by name, in the order of detection; formats of other packages come last."""
 Scale = str | Mapping[str, float | None]
-_LOOSE = ("a run (", "other", "a table", "documents", "queries", "ids", "triples", "candidates", "judgements")
+_LOOSE = ("a run (", "other", "queries", "triples", "candidates", "judgements")
 """Names of what a file may look like, which evidence in its cells outweighs."""
-_VAGUE = ("other JSON", "a table with", "documents", "queries", "ids")
 _FEW = 6
 """A table with more columns of numbers has features."""
 
@@ -212,8 +211,8 @@ def explain(error: TruerankError, path: PathLike) -> None:
     if own is not None and "grade" in own.roles and len(numbers) <= _FEW:
         error.add(*own.remedies)
     elif own is None and lacking(content) in ("query", "document") and len(numbers) <= 2 * _FEW:
-        looks, found = looks_like(content)[0], survey(content)
-        looks = f"{found.looks}: {found.reason}" if _is_vague(content, looks) else looks
+        known, found = looks_like(content), survey(content)
+        looks = f"{found.looks}: {found.reason}" if known is None else known[0]
         error.reword(f"{error.message.what}. The file looks like {looks}", *error.remedies)
 
 
@@ -232,15 +231,14 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
     """Raise an error that describes a file and gives advice; `names` are columns by role."""
     if content.kind == "table" and not content.rows:
         raise DataFileError(f"the table has no rows, only the columns {few(content.header)}", content.name)
-    looks, advice = looks_like(content)
-    own = None
-    if looks.startswith(_LOOSE):
+    seen, own = looks_like(content), None
+    if seen is None or seen[0].startswith(_LOOSE):
         if is_pairwise(content):
-            looks, advice = PAIRWISE
-        else:
-            own = proposal(content, names)
-        if own is None and _is_vague(content, looks):
+            seen = PAIRWISE
+        elif (own := proposal(content, names)) is None and seen is None:
             _refuse_survey(content, survey(content))
+    columns = few(content.header or as_table(content).header)
+    looks, advice = seen or (f"a table with the columns {columns}", "")
     if own is not None:
         raise DataFileError(
             "expected judgements, but the column names do not identify the query, the document and the grade. "
@@ -267,11 +265,6 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
         code="no-judgements",
         remedies=[] if role is None else [Remedy("to name columns", **dict.fromkeys(lost or [role], ...))],
     )
-
-
-def _is_vague(content: Content, looks: str) -> bool:
-    """Return whether what a file looks like says less than its cells."""
-    return content.kind != "text" and looks.startswith(_VAGUE) and len(as_table(content).rows) > 1
 
 
 def _refuse_survey(content: Content, found: Survey) -> NoReturn:

@@ -8,6 +8,7 @@ from truerank.core.errors import DataFileError
 from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.nested import rows_of
 from truerank.io.judgements.others import looks_like
+from truerank.io.judgements.proposals import survey
 from truerank.io.judgements.ratings import Row, read_grade
 from truerank.io.judgements.roles import roles_of
 from truerank.io.judgements.tables import lacking, table_rows
@@ -82,7 +83,7 @@ def _ranking(content: Content) -> list[Row]:
 
 
 def _refuse(content: Content) -> NoReturn:
-    looks, advice = looks_like(content)
+    looks, advice = looks_like(content) or (survey(content).looks, "")
     judged = next((row for line, value in content.values for row in rows_of(value, line)), None) is not None
     if judged or (content.kind == "table" and lacking(content) is None):
         looks, advice = "judgements (with grades)", "Name it as judgements"
