@@ -294,12 +294,12 @@ def accumulate(codes, blocks, rows, words, counts, hist, places, first, used):
             for q in range(slots):
                 size += counts[r, q]
             for k in range(size):
-                eight[k] = here[np.uint32(rows[start + k])]
-            k = 0
+                eight[np.uint64(k)] = here[np.uint32(rows[np.uint64(start + k)])]
+            k = np.int64(0)
             for q in range(slots):
                 own = out[first + q]
                 for _ in range(counts[r, q]):
-                    _add_eight(eight[k], words[start + k], own)
+                    _add_eight(eight[np.uint64(k)], words[np.uint64(start + k)], own)
                     k += 1
             start += size
 
@@ -382,11 +382,12 @@ def gather_rows(rows, words, leaf, chosen, counts, out_rows, out_words):
     taken = np.empty(rows.size + 1, dtype=np.int32)
     k = np.int64(0)
     for i in range(rows.size):
-        taken[k] = i
+        taken[np.uint64(k)] = i
         k += here[np.uint32(leaf[i])]
-    for i in taken[:k]:
+    for number in taken[:k]:
+        i = np.uint32(number)
         own = np.uint32(leaf[i])
         at = place[own]
-        out_rows[at] = rows[i]
-        out_words[at] = words[i]
+        out_rows[np.uint64(at)] = rows[i]
+        out_words[np.uint64(at)] = words[i]
         place[own] = at + 1
