@@ -10,7 +10,7 @@ from truerank.cluster import from_parts
 from truerank.core.errors import InvalidInputError
 from truerank.matrices.content import order_by_content
 from truerank.measures import parse_measure
-from truerank.rankers.leaf_choice import _clearly_above, _scores_beside, _trial_settings
+from truerank.rankers.leaf_choice import _scores_beside, _standard_errors, _trial_settings
 
 
 def made(kind, n=1200, seed=0):
@@ -50,9 +50,12 @@ def test_a_gain_within_two_standard_errors_takes_nothing_from_fuzzy_leaves():
         ([np.nan], False),
     ]:
         for unit in (1.0, 1e-90, 3.0):
-            assert _clearly_above(np.array(differences), np.full(len(differences), unit)) == above
-    assert not _clearly_above(np.array([0.3, 0.2, 0.1, -9.0]), np.array([3.0, 1.0, 1.0, 1.0]))
-    assert _clearly_above(np.array([0.3, 0.2, 0.1, -9.0]), np.array([3.0, 1.0, 1.0, 1e-9]))
+            assert (_standard_errors(np.array(differences), np.full(len(differences), unit)) > 2.0) == above
+    few = np.array([0.3, 0.2, 0.1, -9.0])
+    assert _standard_errors(few, np.array([3.0, 1.0, 1.0, 1.0])) < 0.0
+    assert _standard_errors(few, np.array([3.0, 1.0, 1.0, 1e-9])) > 2.0
+    assert _standard_errors(np.array([0.1, 0.3, 0.2]), np.ones(3)) == pytest.approx(0.2 / (0.1 / np.sqrt(3)))
+    assert _standard_errors(np.full(3, -0.5), np.ones(3)) == -np.inf
     X, _, qid = made("slope", 400)
     y = np.random.default_rng(3).integers(0, 3, len(X))  # nothing to be learnt
     ranker = ObliviousBoosting("auto", n_estimators=5, depth=2).fit(X, y, qid=qid)
@@ -78,7 +81,7 @@ def by_hand(data, kind, folds, **settings):
 @pytest.mark.parametrize(
     ("made_as", "rows", "folds"),
     [
-        ("slope", 600, {"fuzzy": 3, "constant": 3, "polynomial": 3}),  # 30 queries
+        ("slope", 600, {"fuzzy": 3, "constant": 2, "polynomial": 3}),  # 30 queries; one kind has no prospects
         ("noise", 600, {"fuzzy": 1, "constant": 1, "polynomial": 1}),  # no kind is ahead of fuzzy leaves
         (
             "slope",
@@ -95,6 +98,29 @@ def test_scores_of_kinds_are_those_of_some_trees_in_so_many_folds(made_as, rows,
     data = RankingData(X, y, qid)
     expected = {kind: by_hand(data, kind, k, n_estimators=20, learning_rate=0.2) for kind, k in folds.items()}
     assert ranker.leaf_scores_ == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_kind_without_prospects_is_dropped_after_a_fold():
+    measure = parse_measure("AP", convention="ranklib").tie_averaged()
+    ended = []
+    for seed in range(6):
+        X, _, qid = made("slope", 600)
+        data = RankingData(X, np.random.default_rng(seed).integers(0, 3, 600).astype(float), qid)
+        left_out = np.sort(order_by_content(data.X, data.y, data.offsets)[1][::3])
+        train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), left_out))
+        valid = data.take_queries(left_out)
+        chosen = ObliviousBoosting("auto", n_estimators=3, depth=2, measure="AP").fit(data)
+        by_query = {}
+        for kind in ("fuzzy", "constant", "polynomial"):
+            scores = ObliviousBoosting(kind, n_estimators=3, depth=2).fit(train).predict(valid)
+            by_query[kind] = measure.per_query(valid.judgements(), scores)
+        for kind in ("constant", "polynomial"):
+            gain = by_query[kind] - by_query["fuzzy"]
+            error = gain.std(ddof=1) / np.sqrt(len(gain))
+            ended.append(gain.mean() * np.sqrt(3) <= error)  # the same over three folds
+            after_one_fold = chosen.leaf_scores_[kind] == pytest.approx(by_query[kind].mean(), abs=1e-12)
+            assert after_one_fold == ended[-1]
+    assert 0 < sum(ended) < len(ended)
 
 
 def test_trials_have_a_fifth_of_the_trees_and_their_rates():

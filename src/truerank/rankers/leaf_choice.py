@@ -18,6 +18,7 @@ from truerank.trees.leaves.kinds import KINDS
 _FOLDS = 3
 _FEWEST = 10  # queries that weigh something; of fewer the first kind is taken untried
 _ENOUGH = 300  # queries left out
+_CLEAR, _HOPE = 2.0, 1.0  # standard errors, at the end and in prospect
 _MOST_ROWS = 100_000  # that are copied for trials
 _TREES, _SHARE = 20, 5  # of a trial: a fifth of the trees, twenty at least
 TRIED = ("fuzzy", "constant", "polynomial")
@@ -27,10 +28,11 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, di
     """Return the kind of leaves for some queries, and the mean validation measure of each kind.
 
     Each trial fits a fifth of the trees, at least twenty, to two thirds of the queries of positive weight (in 100,000
-    rows at most), and measures the other third. A kind that is not better than "fuzzy" after a fold is dropped, as is
-    a kind that cannot be fitted; trials end after 300 left-out queries. The result is the best kind whose weighted mean
-    is above that of "fuzzy" by more than two standard errors of the difference by query, else "fuzzy". With fewer than
-    ten queries, or a function as objective, it is "fuzzy" without trials. `read` returns the queries.
+    rows at most), and measures the other third; trials end after 300 left-out queries. The result is the best kind
+    whose weighted mean is above that of "fuzzy" by more than two standard errors of the difference by query, else
+    "fuzzy". A kind that cannot be fitted is dropped, as is a kind whose difference, if it stays the same, will be at
+    most one standard error after all trials. With fewer than ten queries, or a function as objective, the result is
+    "fuzzy" without trials. `read` returns the queries.
     """
     first, *others = TRIED
     if not isinstance(ranker.objective, str):
@@ -65,16 +67,15 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, di
             totals[kind] += sign * mean * float(weights[-1].sum())
             by_query[kind].append(sign * measure.per_query(judgements, scores))
             means[kind] = sign * totals[kind] / sum(float(own.sum()) for own in weights)
-        if first in tried:
-            tried = [first, *(kind for kind in tried if totals[kind] > totals[first])]
-        if len(tried) < 2 or sum(map(len, weights)) >= _ENOUGH:
+        weight = np.concatenate(weights)
+        values = {kind: np.concatenate(by_query[kind]) for kind in tried}
+        ahead = {kind: _standard_errors(values[kind] - values[first], weight) for kind in tried if first in tried}
+        # With k times as many queries, the same difference is √k times as many standard errors.
+        prospect = min(_FOLDS / len(weights), max(1.0, _ENOUGH / len(weight))) ** 0.5
+        tried = [kind for kind in tried if kind == first or ahead.get(kind, np.inf) * prospect > _HOPE]
+        if len(tried) < 2 or len(weight) >= _ENOUGH:
             break
-    weight = np.concatenate(weights)
-    values = {kind: np.concatenate(by_query[kind]) for kind in tried}
-    better = [
-        kind for kind in tried
-        if first not in tried or (kind != first and _clearly_above(values[kind] - values[first], weight))
-    ]  # fmt: skip
+    better = [kind for kind in tried if ahead.get(kind, np.inf) > _CLEAR]
     return max(better, key=totals.__getitem__, default=first), means
 
 
@@ -115,13 +116,13 @@ def _divisions(data: RankingData) -> Iterator[tuple[RankingData, RankingData]]:
         yield data.take_queries((fold >= 0) & (fold != k)), data.take_queries(fold == k)
 
 
-def _clearly_above(differences: np.ndarray, weight: np.ndarray) -> bool:
-    """Return whether the weighted mean of the differences by query is over two standard errors above 0."""
+def _standard_errors(differences: np.ndarray, weight: np.ndarray) -> float:
+    """Return how many standard errors the weighted mean of the differences by query is above 0."""
     known = ~np.isnan(differences) & (weight > 0)
     differences, weight = differences[known], weight[known] / max(float(weight.max()), 1e-300)
     effective = float(weight.sum()) ** 2 / max(float((weight**2).sum()), 1e-300)  # number of queries of equal weight
     if effective <= 1.0:
-        return False
+        return 0.0
     mean = float(np.average(differences, weights=weight))
-    variance = float(np.average((differences - mean) ** 2, weights=weight)) / (effective - 1.0)
-    return mean > 2.0 * float(np.sqrt(variance))
+    error = float(np.sqrt(np.average((differences - mean) ** 2, weights=weight) / (effective - 1.0)))
+    return mean / error if error > 0.0 else float(np.sign(mean)) * np.inf if mean else 0.0
