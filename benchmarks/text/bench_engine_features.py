@@ -63,7 +63,7 @@ def run() -> None:
         collect(server.url, folder, whole)
         print(f"the same bytes as a run that nobody killed: {killed.read_bytes() == whole.read_bytes()}\n")
         data = read_letor(whole)
-    found = cross_validate(RANKERS, data, "AP", cv=5, convention="trec", random_state=0)
+    found = cross_validate(RANKERS, data, "AP", cv=5, validate=False, convention="trec", random_state=0)
     bm25 = (data.feature_names or []).index("text_porter")
     scores = {"BM25 of text": data.X[:, bm25], **found.scores}
     print(f"{data.n_rows} pairs, {data.n_queries} queries, {data.n_features} features\n")

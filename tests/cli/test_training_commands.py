@@ -114,12 +114,12 @@ def test_cross_validate_reports_every_fold(files, folds, capsys):
 def test_letor_fold_folders_are_found(files, tmp_path, capsys):
     for k in (1, 2):
         (tmp_path / f"Fold{k}").mkdir()
-        for name, part in zip(("train", "vali", "test"), (1, 2, 3)):
+        for name, part in zip(("train", "vali", "test"), (1, 2, 2 + k)):
             os.link(files / f"S{part}.txt", tmp_path / f"Fold{k}" / f"{name}.txt")
     assert main(["cross-validate", str(tmp_path), "--ranker", "adarank", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert [fold["fold"] for fold in report["folds"]] == ["Fold1", "Fold2"]
-    assert report["folds"][0]["measures"] == report["folds"][1]["measures"]
+    assert report["folds"][0]["measures"] != report["folds"][1]["measures"]
 
 
 def test_rankers_lists_what_can_be_trained(capsys):
@@ -149,7 +149,7 @@ def test_rankers_lists_what_can_be_trained(capsys):
         (["predict", "--format", "run", "{model}", "{S1}", "--depth", "0"], 2, "--depth"),
         (["predict", "--format", "run", "{model}", "{S1}", "--tag", "a b"], 2, "--tag"),
         (["cross-validate", "{folder}", "--ranker", "adarank", "--grid", "measure=AP"], 2, "must be a list"),
-        (["cross-validate", "{S1}", "--ranker", "adarank", "--cv", "2"], 2, "--cv"),
+        (["cross-validate", "{S1}", "--ranker", "adarank", "--cv", "2"], 1, "cv must be 3"),
         (["cross-validate", "{S1}", "--ranker", "adarank", "--cv", "99"], 1, "cannot make 99 folds"),
     ],
     ids=lambda value: " ".join(value[:1]) if isinstance(value, list) else None,
@@ -192,11 +192,11 @@ def test_the_first_compilation_is_announced_once(files, tmp_path):
 
 
 def test_lists_need_no_quotes_of_the_shell():
-    from truerank.cli.cross_validate import _choices
+    from truerank.cli.cross_validate import _grid
     from truerank.cli.tune import parse_space
 
     assert parse_space(["leaves=constant,fuzzy", "C=0.1,1"]) == {"leaves": ["constant", "fuzzy"], "C": [0.1, 1]}
-    assert _choices(["m=AP,RR"]) == _choices(['m=["AP","RR"]']) == [{"m": "AP"}, {"m": "RR"}]
+    assert _grid(["m=AP,RR"]) == _grid(['m=["AP","RR"]']) == {"m": ["AP", "RR"]}
 
 
 def test_numbers_need_no_digit_before_the_point():

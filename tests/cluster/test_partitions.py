@@ -434,8 +434,8 @@ def test_cross_validation_gives_what_it_gives_on_one_machine(judged):
     train = truerank.RankingData(train.X[mixed], train.y[mixed], train.qid[mixed])
     parts = cut(train, 3)
     rankers = {"ridge": RidgeRanker(), "adarank": AdaRank(n_estimators=5, patience=5)}
-    one = truerank.cross_validate(rankers, train, "AP", cv=3, validate=True, random_state=1)
-    many = truerank.cross_validate(rankers, from_parts(parts), "AP", cv=3, validate=True, random_state=1)
+    one = truerank.cross_validate(rankers, train, "AP", cv=3, random_state=1)
+    many = truerank.cross_validate(rankers, from_parts(parts), "AP", cv=3, random_state=1)
     for name in rankers:
         np.testing.assert_allclose(many.per_query[name]["AP"], one.per_query[name]["AP"], rtol=1e-9)
         expected = [part.restore(own) for part, own in zip(parts, np.split(

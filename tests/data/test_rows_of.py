@@ -97,12 +97,12 @@ def test_a_model_that_knows_its_columns_gets_them_from_a_frame_with_texts():
     frame = to_table(TEST).assign(title="text")
     assert permutation_importance(RANKER, frame, repeats=1).importances_mean.shape == (RANKER.n_features_in_,)
     with pytest.raises(InvalidInputError, match="'title' is not numeric"):
-        cross_validate(RidgeRanker(), frame, "AP", cv=2)
+        cross_validate(RidgeRanker(), frame, "AP", cv=3)
 
 
 def test_letor_text_is_read_too(tmp_path):
     write_letor(TEST, tmp_path / "rows.txt")
-    assert len(cross_validate(RidgeRanker(), tmp_path / "rows.txt", "AP", cv=2).scores["RidgeRanker"]) == TEST.n_rows
+    assert len(cross_validate(RidgeRanker(), tmp_path / "rows.txt", "AP", cv=3).scores["RidgeRanker"]) == TEST.n_rows
 
 
 @pytest.mark.parametrize("rows", [[1, 2], np.zeros((2, 2)), None])

@@ -6,8 +6,6 @@ import argparse
 import itertools
 import json
 import re
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,108 +66,100 @@ class Arguments(options.Learning, options.Folds, options.Clustered, options.Reco
 
 
 def run(args: Arguments) -> int:
-    """Print a row for each fold: settings chosen on validation queries, and measures on test queries."""
-    import numpy as np
-
-    from truerank.measures import parse_measure
-
-    names = args.measures.split()
-    measures = {name: parse_measure(name, convention=args.convention) for name in names}
-    tie_averaged = {name: measure.tie_averaged() for name, measure in measures.items()}
+    """Print a row for each fold, a comparison of rankers, or a learning curve."""
     settings = ranker_options.parse_settings(args.set)
     place = Path(args.folds)
-    if args.against or args.curve or args.seeds:
-        if args.curve and not place.is_file():
-            raise common.UsageError(f"--curve divides the queries of one file, and {args.folds} is a folder or pattern")
-        return _curve(args, settings) if args.curve else _compared(args, settings)
-    candidates, seed = _candidates(args, settings)
+    if args.curve and not place.is_file():
+        raise common.UsageError(f"--curve divides the queries of one file, and {args.folds} is a folder or pattern")
+    if args.curve:
+        return _curve(args, settings)
+    names = [args.ranker, *args.against]
+    if len(set(names)) < len(names):
+        raise common.UsageError(f"a ranker is named twice in {', '.join(names)}. Name each ranker once")
+    n, grid = n_folds(args), _grid(args.grid)
+    candidates = [
+        ranker_options.make_ranker(args.ranker, settings | dict(zip(grid, one)), _seed(args, args.ranker), args.prepare)
+        for one in itertools.product(*grid.values())
+    ]
     if len(candidates) == 1:
         common.refuse_idle(args, ["select"], "chooses among several settings. Add --grid key=v1,v2")
-    select = parse_measure(args.select or "AP", convention=args.convention).tie_averaged()
-    if n_folds(args) < 3:
-        raise common.UsageError(f"--cv must be at least 3 (train, validation, test), got {args.cv}")
-    whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
-    folds = _folds(place, args) if whole is None else _folds_of(whole, args)
-    results: list[dict[str, Any]] = []
-    values, tied = [], []
-    kept: dict[Any, Any] = {}
-    for name, *parts in common.progress(folds, "folds"):
-        rankers = [ranker_options.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
+    others = {name: ranker_options.make_ranker(name, {}, _seed(args, name), args.prepare) for name in args.against}
+    inner = "ranker__" if args.prepare else ""
+    with common.cluster_of(args.cluster) as client:
+        data = common.read_graded(args.folds, args, client=client)
+        folds = getattr(data, "folds", n)
         if args.position is not None:
-            parts = [part and common.with_position(part, args.position, rankers) for part in parts]
-        train, valid, test = parts
-        best = _fit_best(rankers, train, valid, select, args)
-        judgements, scores = test.judgements(), test.scores(rankers[best])
-        if whole is not None:
-            kept |= dict(zip(test.query_ids.tolist(), np.split(scores, test.offsets[1:-1])))
-        elif args.scores is not None:
-            kept[name.replace(" ", "-")] = test.restore(scores)
-        values.append({label: measure.per_query(judgements, scores) for label, measure in measures.items()})
-        tied.append({label: measure.per_query(judgements, scores) for label, measure in tie_averaged.items()})
-        results.append({"fold": name, "params": candidates[best], "measures": _means(measures, values[-1:])})
-    if args.scores is not None and whole is not None:
-        grouped = np.concatenate([kept[query] for query in whole.query_ids.tolist()])
-        common.write_scores(args.scores, whole.restore(grouped))
-    elif args.scores is not None:
-        Path(args.scores).mkdir(parents=True, exist_ok=True)
-        with one_step():
-            for name, scores in kept.items():
-                args.outputs.add(path := f"{args.scores}/{name}.txt")
-                common.write_scores(path, scores)
-    return _report(args, results, _means(measures, values), _means(tie_averaged, tied))
+            data = common.with_position(data, args.position, candidates)
+        if args.categorical:
+            common.set_categorical(candidates[0], data, args)
+        found: Any = truerank.cross_validate(
+            {args.ranker: candidates[0]} | others, data, args.measures, cv=folds, repeats=args.repeats or 1,
+            grid={args.ranker: {inner + key: values for key, values in grid.items()}}, select=args.select or "AP",
+            convention=args.convention, random_state=args.seed or 0, **common.given(args, "seeds", "state"),
+        )  # fmt: skip
+    if args.scores is not None:
+        _write_scores(args, args.scores, data, found.scores[args.ranker], folds)
+    if args.seeds:
+        common.note(f"{found.fits} fits, {found.cpu_seconds:.1f} CPU seconds")
+    if args.against:
+        return _compared(args, found, data)
+    if args.seeds:
+        record(args, found.to_dict())
+        return common.show(args, found.to_dict(), str(found))
+    chosen = [{key.removeprefix(inner): value for key, value in one.items()} for one in found.settings[args.ranker]]
+    return _report(args, found, [settings | one for one in chosen])
 
 
-def _means(measures: dict[str, Any], folds: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the mean over the tested queries of the folds (sum for counts) of each measure."""
+def _seed(args: Arguments, name: str) -> int | None:
+    """Return the seed of a ranker. The seed draws the folds of a file too, so a ranker may do without it there."""
+    idle = Path(args.folds).is_dir() and name == args.ranker and not args.seeds
+    return args.seed if idle or (_draws(name) and not args.seeds) else None
+
+
+def _write_scores(args: Arguments, target: str, data: Any, scores: Any, folds: Any) -> None:
+    """Write the scores of the tested rows: of a file in its order, of a folder in a file for each fold."""
     import numpy as np
 
-    return {
-        label: float(measure.aggregate(np.concatenate([values[label] for values in folds])))
-        for label, measure in measures.items()
-    }
+    if not Path(args.folds).is_dir():
+        common.write_scores(target, scores)
+        return
+    Path(target).mkdir(parents=True, exist_ok=True)
+    query = data.restore(data.query_index)
+    with one_step():
+        for fold in folds:
+            args.outputs.add(path := f"{target}/{fold.name.replace(' ', '-')}.txt")
+            common.write_scores(path, scores[np.isin(query, fold.test)])
 
 
-def _report(args: Arguments, results: list[dict[str, Any]], mean: dict[str, float], averaged: dict[str, float]) -> int:
+def _report(args: Arguments, found: Any, params: list[dict[str, Any]]) -> int:
     """Print a row for each fold, means over queries and of folds, and ties averaged if the means then differ."""
-    of_folds = {label: sum(row["measures"][label] for row in results) / len(results) for label in mean}
-    trained = {args.ranker: _trained_on(args, args.ranker)}
-    report = {"ranker": args.ranker, "convention": args.convention, "trained_on": trained, "folds": results,
-              "means": {args.ranker: mean}, "mean_of_folds": {args.ranker: of_folds},
-              "means_ties_averaged": {args.ranker: averaged}}  # fmt: skip
+    mean, averaged = found.means[args.ranker], found.means_ties_averaged[args.ranker]
+    by_fold = found.fold_means[args.ranker]
+    of_folds = {label: sum(values) / len(values) for label, values in by_fold.items()}
+    results = [{"fold": name, "params": own, "measures": {label: values[k] for label, values in by_fold.items()}}
+               for k, (name, own) in enumerate(zip(found.fold_names, params))]  # fmt: skip
+    report = {"ranker": args.ranker, "convention": args.convention, "trained_on": found.trained_on, "folds": results,
+              "means": found.means, "mean_of_folds": {args.ranker: of_folds},
+              "means_ties_averaged": found.means_ties_averaged}  # fmt: skip
     record(args, report)
     if args.json:
         return common.show(args, report, "")
-    each = [json.dumps(common.plain(row["params"])) for row in results]
+    each = [json.dumps(common.plain(own)) for own in params]
     rows = [[row["fold"], *row["measures"].values(), text] for row, text in zip(results, each)]
     rows += [["mean of queries", *mean.values(), ""], ["mean of folds", *of_folds.values(), ""]]
     if any(abs(mean[label] - averaged[label]) > 0.0005 for label in mean):
         rows.append(["ties averaged", *averaged.values(), ""])
     first, value = next(iter(mean.items()))
-    same = "" if len(set(each)) > 1 or not results[0]["params"] else f" with {each[0]}"
+    same = "" if len(set(each)) > 1 or not params[0] else f" with {each[0]}"
     print(f"{first} of {args.ranker}{same} is {value:.4f}, the mean of all tested queries of {args.folds}.\n")
     shown = len(set(each)) > 1
     print(common.table([row[: len(row) - (not shown)] for row in rows], ["fold", *mean, *["settings"] * shown]))
     chosen = f"; settings chosen by {args.select or 'AP'}" if args.grid else ""
-    print(f"convention {args.convention}; {_told(trained)}{chosen}")
+    print(f"convention {args.convention}; {_told(found.trained_on)}{chosen}")
     other = "list-net" if args.ranker == "single-feature" else "single-feature"
     if not args.categorical:  # --against refuses it
         next_command(args, "cross-validate", against=other, scores=None, record=None, state=None)
     return 0
-
-
-def _validates(args: Arguments, name: str) -> bool:
-    """Return whether a ranker, or the choice of its settings, uses the validation queries of a fold."""
-    return bool(args.grid) or ranker_options.make_ranker(name, {}).uses_eval_set
-
-
-def _trained_on(args: Arguments, name: str) -> str:
-    """Return the part of a fold on which a ranker is trained, in words."""
-    validates = _validates(args, name)
-    if Path(args.folds).is_dir():
-        both = args.against and not validates
-        return "training and validation queries of each fold" if both else "training queries of each fold"
-    k = n_folds(args)
-    return f"{k - 2} of {k} folds, with one fold for validation" if validates else f"{k - 1} of {k} folds"
 
 
 def _told(trained: dict[str, str]) -> str:
@@ -179,50 +169,15 @@ def _told(trained: dict[str, str]) -> str:
     return f"each ranker is trained on {parts[0]}" if len(parts) == 1 else f"trained on ({'; '.join(own)})"
 
 
-def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: Arguments) -> int:
-    """Fit all rankers, and return the number of the best on the validation queries (the first if several are equal)."""
-    best, best_value = 0, None
-    for number, ranker in enumerate(rankers):
-        if args.categorical:
-            common.set_categorical(ranker, train, args)
-        ranker.fit(train, **({"eval_set": valid} if getattr(ranker, "uses_eval_set", False) else {}))
-        if len(rankers) == 1:
-            break
-        value = float(select.mean(valid.judgements(), valid.scores(ranker)))
-        if select.improves(value, best_value):
-            best, best_value = number, value
-    return best
-
-
-def _compared(args: Arguments, settings: dict[str, Any]) -> int:
-    """Compare several rankers over the same folds, each with `--ranker` by the first measure."""
-    names = [args.ranker, *args.against]
-    if len(set(names)) < len(names):
-        raise common.UsageError(f"a ranker is named twice in {', '.join(names)}. Name each ranker once")
-    rankers = {}
-    for name in names:
-        own, seed = settings if name == args.ranker else {}, args.seed if _draws(name) and not args.seeds else None
-        rankers[name] = ranker_options.make_ranker(name, own, seed, args.prepare)
-    n = n_folds(args)
-    data = common.read_graded(args.folds, args)
-    seeded: dict[str, Any] = {"seeds": args.seeds, "state": args.state} if args.seeds else {}
-    found: Any = truerank.cross_validate(
-        rankers, data, args.measures, cv=None if Path(args.folds).is_dir() else n, repeats=args.repeats or 1,
-        validate=True, convention=args.convention, random_state=args.seed or 0, **seeded,
-    )  # fmt: skip
-    if args.seeds:
-        common.note(f"{found.fits} fits, {found.cpu_seconds:.1f} CPU seconds")
-        if not args.against:
-            record(args, found.to_dict())
-            return common.show(args, found.to_dict(), str(found))
+def _compared(args: Arguments, found: Any, data: Any) -> int:
+    """Print the comparison of each ranker with `--ranker`, by the first measure."""
     about = "learners" if args.about == "learners" else "seeds" if args.seeds else "rankers"
     test = found.compare(about=about, baseline=args.ranker)
-    trained = {name: _trained_on(args, name) for name in names}
     report = {"means": found.means, "convention": args.convention, "folds": found.n_folds, "repeats": found.repeats}
-    report |= {"trained_on": trained, "about": test.about, "comparison": test.to_dict()}
+    report |= {"trained_on": found.trained_on, "about": test.about, "comparison": test.to_dict()}
     record(args, report)
-    text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}; {_told(trained)}\n\n{test}"
-    return common.show(args, report, text)
+    text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}; {_told(found.trained_on)}"
+    return common.show(args, report, f"{text}\n\n{test}")
 
 
 def _curve(args: Arguments, settings: dict[str, Any]) -> int:
@@ -247,61 +202,20 @@ def _curve(args: Arguments, settings: dict[str, Any]) -> int:
     return common.show(args, report, str(found))
 
 
-def _candidates(args: Arguments, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
-    """Check and return the settings to choose from, and the seed of the rankers."""
-    # The seed draws the folds of a single file too: a ranker that draws nothing may do without it there.
-    seed = args.seed if not Path(args.folds).is_file() or _draws(args.ranker) else None
-    candidates = [settings | choice for choice in _choices(args.grid)]
-    for candidate in candidates:
-        ranker_options.make_ranker(args.ranker, candidate, seed, args.prepare)
-    return candidates, seed
-
-
 def _draws(name: str) -> bool:
     """Return whether a ranker draws random numbers."""
     return "random_state" in ranker_options.make_ranker(name, {}).get_params()
 
 
-def _choices(grid: list[str]) -> list[dict[str, Any]]:
-    """Return every combination of the grid's values, or one empty choice without a grid."""
+def _grid(pairs: list[str]) -> dict[str, list[Any]]:
+    """Return the values of `--grid` by setting."""
     lists: dict[str, list[Any]] = {}
-    for key, text in ranker_options.key_values("--grid", "key=v1,v2,…", grid).items():
+    for key, text in ranker_options.key_values("--grid", "key=v1,v2,…", pairs).items():
         values = ranker_options.listed(text)
         if values is None:
             raise common.UsageError(f"--grid {key} must be a list, such as {key}=1,10, got {text!r}")
         lists[key] = values
-    return [dict(zip(lists, combination)) for combination in itertools.product(*lists.values())]
-
-
-def _folds(place: Path, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yield (name, training, validation, test data) of each fold of partitions or a folder."""
-    if args.cluster is not None:
-        with common.cluster_of(args.cluster) as client:
-            yield from _folds_of(common.read_graded(args.folds, args, client=client), args)
-        return
-    from truerank.io.letor.folds import fold_files, fold_folders
-
-    def read(path: Path) -> Any:
-        return common.read_graded(str(path), args)
-
-    each = read if fold_folders(place) else cache(read)  # each of five parts is in five folds
-    for name, *files in fold_files(place):
-        train, valid, test = (truerank.RankingData.concatenate([*map(each, paths)]) for paths in files)
-        yield name, train, valid, test
-
-
-def _folds_of(data: truerank.RankingData, args: Arguments) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Divide the queries into folds, and yield (name, training, validation, test data) of each fold.
-
-    The fold before the tested fold is for validation, as `validate=True` of `cross_validate`; if nothing uses it, it
-    is for training.
-    """
-    from truerank.data.splits import folds_of
-
-    validates = _validates(args, args.ranker)
-    for fold in folds_of(data, n_folds(args), validate=validates, random_state=args.seed):
-        valid = data.take_queries(fold.valid) if validates else None
-        yield fold.name, data.take_queries(fold.train), valid, data.take_queries(fold.test)
+    return lists
 
 
 def n_folds(args: options.Folds) -> int:

@@ -123,8 +123,8 @@ def _demo(args: Arguments) -> int:
     # AdaRank adds features up: on one scale within the query no feature outweighs the others by its unit.
     data.X = truerank.MinMaxInQuery().fit_transform(data.X, qid=data.qid)
     ranker = truerank.AdaRank(measure="AP")
-    systems = truerank.cross_validate({"adarank": ranker}, data, "AP", cv=_FOLDS, random_state=args.seed).scores
-    systems = {**systems, "bm25": data.X[:, list(data.feature_names or []).index(RUNS["bm25"])]}
+    found = truerank.cross_validate({"adarank": ranker}, data, "AP", cv=_FOLDS, validate=False, random_state=args.seed)
+    systems = {**found.scores, "bm25": data.X[:, list(data.feature_names or []).index(RUNS["bm25"])]}
     results = truerank.Experiment(data, systems, " ".join(MEASURES)).evaluate()
     figures = {name: {measure: result[measure] for measure in MEASURES} for name, result in results.items()}
     compared = common.compared(*(result.per_query["AP"] for result in results.values()))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from truerank.core.checks import check_positive_int, column_labels
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, Matrix, RandomState
 from truerank.data.grouping import Grouping, group_rows, name_order
@@ -109,7 +109,12 @@ def folds_of(
     elif isinstance(cv, Sequence):
         folds = list(cv)
     else:
-        k = check_positive_int(cv, "cv", 3 if validate else 2)
+        k = check_positive_int(cv, "cv", 2)
+        if validate and k < 3:
+            raise InvalidInputError(
+                argument="cv", expected="3 or more folds (training, validation and test queries)", value=k,
+                remedies=[Remedy("to train without validation queries", validate=False)],
+            )  # fmt: skip
         tests = query_folds(data.n_queries, k, random_state=random_state, query_ids=data.query_ids)
         folds = []
         for k, test in enumerate(tests):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import combinations
 from typing import Any, ClassVar, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
@@ -19,14 +17,14 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, PathLike, RandomState, Scorer
 from truerank.data.row_source import Rows
-from truerank.data.splits import CV, folds_of, tested_queries
+from truerank.data.splits import CV, Fold, folds_of, tested_queries
+from truerank.inspection.folds import Tried, fitted_folds, tried_settings, uses_validation, without_validation
 from truerank.inspection.importance import measure_of
-from truerank.inspection.seeds import ComparedLearners, SeededValidation, Settings, over_seeds
+from truerank.inspection.seeds import ComparedLearners, SeededValidation, Settings, over_seeds, tested_pairs
 from truerank.io.rows import RowsLike, rows_of
-from truerank.measures import Measure, parse_measures
+from truerank.measures import Measure, parse_measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import CompareOptions
-from truerank.significance.corrections import holm
 from truerank.significance.intervals import mean_interval
 from truerank.significance.paired import deviation_of, differences_of
 from truerank.significance.tables import Comparison
@@ -42,13 +40,17 @@ class CrossValidation(Result):
     """
 
     per_query: dict[str, dict[str, np.ndarray]] = field(repr=False)
+    ties_averaged: dict[str, dict[str, np.ndarray]] = field(repr=False)  # as `per_query`, with ties averaged
     scores: dict[str, np.ndarray] = field(repr=False)
     folds: np.ndarray = field(repr=False)  # int64 (m,): the fold, from 0, that tested a query first; -1 for none
     query_ids: np.ndarray = field(repr=False)
+    fold_means: dict[str, dict[str, list[float]]] = field(repr=False)  # of each fold, repeat after repeat
+    settings: dict[str, list[dict[str, Any]]] = field(repr=False)  # chosen from `grid`, in the same order
     convention: str
     measures: dict[str, Measure] = field(repr=False)  # by their given names
-    fold_means: dict[str, dict[str, list[float]]] = field(repr=False)  # of each fold, repeat after repeat
     repeats: int = 1
+    fold_names: list[str] = field(default_factory=list, repr=False)  # of one repeat
+    trained_on: dict[str, str] = field(default_factory=dict, repr=False)  # part of each fold, in words, by ranker
 
     KIND: ClassVar[str] = "cross-validation"
 
@@ -80,10 +82,15 @@ class CrossValidation(Result):
     @property
     def means(self) -> dict[str, dict[str, float]]:
         """The mean over the queries (sum for counts), by ranker and measure."""
-        return {
-            name: {m: self.measures[m].aggregate(values) for m, values in own.items()}
-            for name, own in self.per_query.items()
-        }
+        return self._means(self.per_query)
+
+    @property
+    def means_ties_averaged(self) -> dict[str, dict[str, float]]:
+        """The means with ties averaged, which do not depend on the order of the rows."""
+        return self._means(self.ties_averaged)
+
+    def _means(self, values: dict[str, dict[str, np.ndarray]]) -> dict[str, dict[str, float]]:
+        return {name: {m: self.measures[m].aggregate(v) for m, v in own.items()} for name, own in values.items()}
 
     @overload
     def compare(
@@ -145,14 +152,14 @@ class CrossValidation(Result):
 @overload
 def cross_validate(
     rankers: Any, data: Any, measures: str | Sequence[Any] = ..., *, cv: CV | None = ..., repeats: int = ...,
-    validate: bool = ..., seeds: None = None, state: None = None, convention: str = ...,
-    random_state: RandomState = ...,
+    validate: bool = ..., grid: Mapping[str, Any] | None = ..., select: MeasureLike = ..., seeds: None = None,
+    state: None = None, convention: str = ..., random_state: RandomState = ...,
 ) -> CrossValidation: ...  # fmt: skip
 @overload
 def cross_validate(
     rankers: Any, data: Any, measures: str | Sequence[Any] = ..., *, cv: CV | None = ..., repeats: int = ...,
-    validate: bool = ..., seeds: Sequence[int], state: PathLike | None = ..., convention: str = ...,
-    random_state: RandomState = ...,
+    validate: bool = ..., grid: Mapping[str, Any] | None = ..., select: MeasureLike = ..., seeds: Sequence[int],
+    state: PathLike | None = ..., convention: str = ..., random_state: RandomState = ...,
 ) -> SeededValidation: ...  # fmt: skip
 def cross_validate(
     rankers: Any,
@@ -161,13 +168,19 @@ def cross_validate(
     *,
     cv: CV | None = None,
     repeats: int = 1,
-    validate: bool = False,
+    validate: bool = True,
+    grid: Mapping[str, Any] | None = None,
+    select: MeasureLike = "AP",
     seeds: Sequence[int] | None = None,
     state: PathLike | None = None,
     convention: str = "ranklib",
     random_state: RandomState = None,
 ) -> CrossValidation | SeededValidation:
-    """Train and test rankers over the same folds of queries.
+    """Train and test rankers over the same folds of queries, as `truerank cross-validate` does.
+
+    A ranker that uses validation queries (early stopping, a choice by `eval_set`, or a `grid`) is trained on the
+    training queries of a fold. Any other ranker is trained on the training and the validation queries, so that no
+    judged query is unused. The rule is the same for drawn folds and for published folds.
 
     Parameters
     ----------
@@ -183,9 +196,14 @@ def cross_validate(
         published folds of the data (`read_folds`), else 5.
     repeats : int, default 1
         Number of draws of the folds, if `cv` is a number. With ten, `compare(about="learners")` is less random.
-    validate : bool, default False
-        Whether to use the fold before the tested fold, or the published validation queries, as validation queries for
-        rankers that support them; other rankers train on these queries. `truerank cross-validate` does so for a file.
+    validate : bool, default True
+        Whether a fold has validation queries: the fold before the tested fold, or the published validation queries.
+        Splitters have none. If False, every ranker is trained on all queries that a fold does not test.
+    grid : dict of setting to list of values, optional
+        For a dict of rankers, a dict of ranker name to such a dict. In each fold, all combinations are fitted, and the
+        best on the validation queries is tested: the highest mean of `select`, or the first of equal means.
+    select : str or Measure, default "AP"
+        Measure that chooses among `grid`, with ties averaged.
     seeds : sequence of int, optional
         Values of `random_state` with which every ranker is trained on the same folds. The result is a
         `SeededValidation`, with separate variances due to queries and seeds.
@@ -201,71 +219,113 @@ def cross_validate(
     Raises
     ------
     InvalidInputError
-        For data without grades, fewer queries than folds, a query that is tested twice, and non-rankers.
+        For data without grades, fewer queries than folds, a query that is tested twice, and non-rankers; for `cv=2`
+        or a splitter if validation queries are required.
 
     Notes
     -----
-    `cv * repeats` fits for each ranker. Models of different folds share training queries, so a statement about
-    learners requires `compare(about="learners")`.
+    `cv * repeats` fits for each ranker and each combination of its `grid`. Models of different folds share training
+    queries, so a statement about learners requires `compare(about="learners")`.
 
     Examples
     --------
     >>> from truerank.data.samples import load_sample
     >>> from truerank.rankers.baselines import RidgeRanker, SingleFeature
+    >>> data = load_sample().take_queries(range(60))
     >>> rankers = {"ridge": RidgeRanker(), "best column": SingleFeature()}
-    >>> found = cross_validate(rankers, load_sample().take_queries(range(60)), "nDCG@10", cv=3)
-    >>> sorted(found.means), found.scores["ridge"].shape == (load_sample().take_queries(range(60)).n_rows,)
-    (['best column', 'ridge'], True)
+    >>> found = cross_validate(rankers, data, "nDCG@10", cv=3, grid={"ridge": {"alpha": [1.0, 1e6]}})
+    >>> sorted(found.means), found.scores["ridge"].shape == (data.n_rows,), len(found.settings["ridge"])
+    (['best column', 'ridge'], True, 3)
+    >>> found.trained_on
+    {'ridge': '1 of 3 folds, with one fold for validation', 'best column': '2 of 3 folds'}
     """
     named = dict(rankers) if isinstance(rankers, Mapping) else {type(rankers).__name__: rankers}
     if not named:
         raise InvalidInputError("cross_validate got no rankers. Pass at least one")
+    by_name = dict(grid or {}) if isinstance(rankers, Mapping) or not grid else {next(iter(named)): grid}
     if not isinstance(data, Rows):
         data = rows_of(data)
-    parsed = parse_measures(measures, convention)
-    judgements = data.judgements()  # raises without grades
-    query, seed = data.query_index, seed_of(random_state)
-    if seeds is not None:
-        drawn_folds = folds_of(data, cv, validate=validate, random_state=seed)
-        settings: dict[str, Any] = {"cv": drawn_folds if repeats == 1 else cv, "repeats": repeats}
-        settings |= {"validate": validate, "convention": convention, "random_state": seed}
-        validated = partial(cross_validate, data=data, measures=measures, **settings)
-        about = Settings(parsed, data.query_ids, convention, repeats, drawn_folds)
-        return over_seeds(validated, named, seeds, state, [named, data, parsed, settings], about)
+    parsed, chooser = parse_measures(measures, convention), parse_measure(select, convention).tie_averaged()
+    tried = tried_settings(named, by_name)
+    validates = {name: validate and (len(own) > 1 or uses_validation(own)) for name, own in tried.items()}
+    data.judgements()  # raises without grades
+    seed = seed_of(random_state)
+
+    def drawn(seed: Any) -> list[Fold]:
+        folds = folds_of(data, cv, validate=any(validates.values()), random_state=seed)
+        return folds if validate else [without_validation(fold) for fold in folds]
+
+    folds = drawn(seed)
     stated = getattr(data, "folds", 5) if cv is None else cv
+    trained_on = {name: _trained_on(own, stated, folds) for name, own in validates.items()}
+    if seeds is not None:
+        settings: dict[str, Any] = {"cv": folds if repeats == 1 else cv, "repeats": repeats}
+        settings |= {"validate": validate, "convention": convention, "random_state": seed}
+        settings |= {"select": select} if by_name else {}
+
+        def validated(one: dict[str, Any]) -> CrossValidation:
+            own = {name: by_name[name] for name in one if name in by_name}
+            return cross_validate(one, data, measures, grid=own, **settings)
+
+        about = Settings(parsed, data.query_ids, convention, repeats, folds, trained_on)
+        return over_seeds(
+            validated, named, seeds, state, [named, data, parsed, settings, *filter(None, [by_name])], about
+        )
     if check_positive_int(repeats, "repeats") > 1 and not isinstance(stated, int | np.integer):
         raise InvalidInputError(
             "repeats requires folds that can be drawn again, but cv or the data fix the folds. Pass cv as a number",
             argument="repeats",
         )
-    sums: dict[str, dict[str, np.ndarray]] = {name: dict.fromkeys(parsed, np.zeros(1)) for name in named}
-    fold_means: dict[str, dict[str, list[float]]] = {name: {label: [] for label in parsed} for name in named}
-    for repeat in range(repeats):
-        drawn = seed if repeat == 0 else stream(seed, "repeat", repeat)
-        folds = folds_of(data, cv, validate=validate, random_state=drawn)
-        own_scores = {name: np.full(data.n_rows, np.nan) for name in named}
-        for fold in folds:
+    draws = (folds if repeat == 0 else drawn(stream(seed, "repeat", repeat)) for repeat in range(repeats))
+    found = _over_draws(tried, data, parsed, chooser, draws)
+    return CrossValidation(*found, convention, parsed, repeats, [fold.name for fold in folds], trained_on)
+
+
+def _over_draws(
+    tried: Mapping[str, Tried], data: Any, measures: dict[str, Measure], select: Measure, draws: Iterable[list[Fold]]
+) -> Any:
+    """Fit and measure rankers over several draws of the folds, and return the first fields of `CrossValidation`."""
+    judgements, query = data.judgements(), data.query_index
+    sums, averaged = ({name: dict.fromkeys(measures, np.zeros(1)) for name in tried} for _ in range(2))
+    fold_means: dict[str, dict[str, list[float]]] = {name: {label: [] for label in measures} for name in tried}
+    settings: dict[str, list[dict[str, Any]]] = {name: [] for name in tried}
+    first: Any = None
+    draws = list(draws)
+    for folds in draws:
+        scores = {name: np.full(data.n_rows, np.nan) for name in tried}
+        for fold, fitted, chosen, _ in fitted_folds(tried, data, folds, select):
             test, rows = data.take_queries(fold.test), np.isin(query, fold.test)
-            for name, ranker in named.items():
-                valid, own = None, np.union1d(fold.train, fold.valid)
-                if validate and len(fold.valid) and getattr(ranker, "uses_eval_set", False):
-                    valid, own = data.take_queries(fold.valid), fold.train
-                own_scores[name][rows] = ranker_scores(fit_ranker(ranker, data.take_queries(own), valid), test)
+            for name, ranker in fitted.items():
+                scores[name][rows] = ranker_scores(ranker, test)
+                settings[name].append(chosen[name])
         tested = tested_queries(folds)
         judged, rows = judgements.take_queries(tested)
-        for name, of_rows in own_scores.items():
-            for label, measure in parsed.items():
-                values = np.full(data.n_queries, np.nan)
-                values[tested] = measure.per_query(judged, of_rows[rows])
-                sums[name][label] = sums[name][label] + values
-                fold_means[name][label] += [float(measure.aggregate(values[fold.test])) for fold in folds]
-        if repeat == 0:
-            scores, number = own_scores, np.full(data.n_queries, -1)
+        for name, own in scores.items():
+            for label, measure in measures.items():
+                for kind, total in ((measure, sums), (measure.tie_averaged(), averaged)):
+                    values = np.full(data.n_queries, np.nan)
+                    values[tested] = kind.per_query(judged, own[rows])
+                    total[name][label] = total[name][label] + values
+                    if total is sums:
+                        fold_means[name][label] += [float(measure.aggregate(values[fold.test])) for fold in folds]
+        if first is None:
+            first = scores, np.full(data.n_queries, -1)
             for k, fold in enumerate(folds):
-                number[fold.test] = k
-    per_query = {name: {label: total / repeats for label, total in own.items()} for name, own in sums.items()}
-    restored = {name: data.restore(own) for name, own in scores.items()}
-    return CrossValidation(per_query, restored, number, data.query_ids, convention, parsed, fold_means, repeats)
+                first[1][fold.test] = k
+    per_query, ties_averaged = (
+        {name: {label: total / len(draws) for label, total in own.items()} for name, own in each.items()}
+        for each in (sums, averaged)
+    )
+    restored = {name: data.restore(own) for name, own in first[0].items()}
+    return per_query, ties_averaged, restored, first[1], data.query_ids, fold_means, settings
+
+
+def _trained_on(validates: bool, cv: Any, folds: Sequence[Fold]) -> str:
+    """Return the part of a fold that trains a ranker, in words."""
+    if isinstance(cv, int | np.integer):
+        return f"{cv - 2} of {cv} folds, with one fold for validation" if validates else f"{cv - 1} of {cv} folds"
+    both = not validates and any(len(fold.valid) for fold in folds)
+    return "training and validation queries of each fold" if both else "training queries of each fold"
 
 
 class LearnerPair(NamedTuple):
@@ -288,15 +348,11 @@ class LearnerPair(NamedTuple):
 class LearnerComparison(ComparedLearners):
     """The result of `CrossValidation.compare(about="learners")`."""
 
-    measure: str
-    convention: str
     folds: int
     repeats: int
-    means: dict[str, float] = field(repr=False)
-    pairs: list[LearnerPair] = field(repr=False)
-    higher_is_better: bool = True
 
     KIND: ClassVar[str] = "learner-comparison"
+    SIZES: ClassVar = ("folds", "repeats")
 
     @property
     def about(self) -> str:
@@ -305,22 +361,6 @@ class LearnerComparison(ComparedLearners):
             f"learning procedures on data like these: {self.measure} ({self.convention}), corrected resampled t-test "
             f"over {self.repeats} x {self.folds} folds with {self.folds - 1} degrees of freedom, p adjusted by Holm"
         )
-
-    def _figures(self) -> dict[str, Any]:
-        pairs = [pair._asdict() for pair in self.pairs]
-        return {"measure": self.measure, "folds": self.folds, "repeats": self.repeats, "pairs": pairs}
-
-    def _table(self, style: str) -> str:
-        rows = [
-            [f"{pair.a} against {pair.b}", self.means[pair.a], self.means[pair.b],
-             f"{pair.difference:+.4f}" + (f" [{pair.low:+.4f}, {pair.high:+.4f}]" if pair.low == pair.low else ""),
-             pair.p, pair.p_adjusted]
-            for pair in self.pairs
-        ]  # fmt: skip
-        return styled_table(rows, ["learners", "mean", "against", "difference, 95%", "p", "p, holm"], style)
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n{self.about}"
 
 
 def compare_learners(
@@ -343,27 +383,18 @@ def compare_learners(
     """
     from scipy.special import stdtr, stdtrit
 
-    names = list(fold_means)
-    if baseline is not None and baseline not in names:
-        raise InvalidInputError(f"baseline {baseline!r} is not one of {', '.join(names)}", argument="baseline")
-    if len(names) < 2:
-        raise InvalidInputError(f"a comparison requires at least two learners, got {len(names)}")
-    chosen = list(combinations(names, 2)) if baseline is None else [(a, baseline) for a in names if a != baseline]
-    k = len(fold_means[names[0]]) // repeats
+    k, sign = len(next(iter(fold_means.values()), ())) // repeats, 1.0 if higher_is_better else -1.0
     factor = 1.0 / (repeats * k) + 1.0 / (k - 1)
-    found = []
-    for a, b in chosen:
-        differences = (1.0 if higher_is_better else -1.0) * differences_of(
-            np.asarray(fold_means[a]), np.asarray(fold_means[b])
-        )
+
+    def test(a: str, b: str) -> tuple[float, ...]:
+        differences = sign * differences_of(np.asarray(fold_means[a]), np.asarray(fold_means[b]))
         mean, error = float(differences.mean()), math.sqrt(factor) * deviation_of(differences)
         half = float(stdtrit(k - 1, 0.975)) * error if error else math.nan
         p = float(2.0 * stdtr(k - 1, -abs(mean) / error)) if error else math.nan if mean else 1.0
-        found.append((a, b, mean, mean - half, mean + half, p))
-    known = np.array([one[-1] for one in found])
-    adjusted = np.where(np.isnan(known), math.nan, holm(np.nan_to_num(known, nan=1.0))).tolist()
-    pairs = [LearnerPair(*one, p_adjusted) for one, p_adjusted in zip(found, adjusted)]
-    return LearnerComparison(measure, convention, k, repeats, dict(means), pairs, higher_is_better)
+        return mean, mean - half, mean + half, p
+
+    pairs = [LearnerPair(*one) for one in tested_pairs(list(fold_means), baseline, test)]
+    return LearnerComparison(measure, convention, dict(means), pairs, higher_is_better, k, repeats)
 
 
 @dataclass(frozen=True)

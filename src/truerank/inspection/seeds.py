@@ -48,15 +48,17 @@ class SeedPair(NamedTuple):
     p_adjusted: float  # by Holm
 
 
+@dataclass(repr=False, eq=False)
 class ComparedLearners(Result):
     """Comparisons of pairs of learners by one measure."""
 
     measure: str
     convention: str
-    means: dict[str, float]
-    pairs: list[Any]
-    higher_is_better: bool = True
+    means: dict[str, float] = field(repr=False)
+    pairs: list[Any] = field(repr=False)
+    higher_is_better: bool
 
+    SIZES: ClassVar[tuple[str, str]]  # fields with the numbers of what was tested
     SHOWN: ClassVar[tuple[str, ...]] = ("intervals", "seeds")
     intervals: ClassVar[dict[str, Any]] = {}
     rank_sets: ClassVar[dict[str, Any]] = {}
@@ -101,20 +103,61 @@ class ComparedLearners(Result):
         """Return a pandas data frame with a row for each pair."""
         return data_frame([pair._asdict() for pair in self.pairs])
 
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "measure": self.measure,
+            **{name: getattr(self, name) for name in self.SIZES},
+            "pairs": [pair._asdict() for pair in self.pairs],
+        }
+
+    def _table(self, style: str) -> str:
+        errors = [name for name in self.pairs[0]._fields if name.startswith("of_")]
+        header = [
+            "learners",
+            "mean",
+            "against",
+            "difference, 95%",
+            *(f"error {name}" for name in errors),
+            "p",
+            "p, holm",
+        ]
+        rows = [
+            [f"{one.a} against {one.b}", self.means[one.a], self.means[one.b],
+             f"{one.difference:+.4f}" + ("" if math.isnan(one.low) else f" [{one.low:+.4f}, {one.high:+.4f}]"),
+             *(getattr(one, name) for name in errors), one.p, one.p_adjusted] for one in self.pairs
+        ]  # fmt: skip
+        return styled_table(
+            rows, [name.replace("_", " ") for name in header], style, "" if style == "text" else self.about
+        )
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.about}"
+
+
+def tested_pairs(
+    names: Sequence[str], baseline: str | None, test: Callable[[str, str], Sequence[float]]
+) -> list[tuple[Any, ...]]:
+    """Return the figures of `test`, with p last, and p by Holm of all pairs, or of each learner and `baseline`."""
+    if len(names) < 2:
+        raise InvalidInputError(f"a comparison requires at least two learners, got {len(names)}", code="one-learner")
+    if baseline is not None:
+        check_choice(baseline, "baseline", list(names))
+    chosen = list(combinations(names, 2)) if baseline is None else [(a, baseline) for a in names if a != baseline]
+    found = [test(a, b) for a, b in chosen]
+    known = np.array([one[-1] for one in found])
+    adjusted = np.where(np.isnan(known), math.nan, holm(np.nan_to_num(known, nan=1.0))).tolist()
+    return [(*pair, *one, p) for pair, one, p in zip(chosen, found, adjusted)]
+
 
 @dataclass(repr=False, eq=False)
 class SeedComparison(ComparedLearners):
     """The result of `SeededValidation.compare`."""
 
-    measure: str
-    convention: str
     queries: int
     seeds: int
-    means: dict[str, float] = field(repr=False)
-    pairs: list[SeedPair] = field(repr=False)
-    higher_is_better: bool = True
 
     KIND: ClassVar[str] = "seed-comparison"
+    SIZES: ClassVar = ("queries", "seeds")
 
     @property
     def about(self) -> str:
@@ -126,31 +169,6 @@ class SeedComparison(ComparedLearners):
             'uncertainty; about="learners" includes them'
         )
 
-    def _figures(self) -> dict[str, Any]:
-        pairs = [pair._asdict() for pair in self.pairs]
-        return {"measure": self.measure, "queries": self.queries, "seeds": self.seeds, "pairs": pairs}
-
-    def _table(self, style: str) -> str:
-        header = [
-            "learners",
-            "mean",
-            "against",
-            "difference, 95%",
-            "error of queries",
-            "error of seeds",
-            "p",
-            "p, holm",
-        ]
-        rows = [
-            [f"{one.a} against {one.b}", self.means[one.a], self.means[one.b],
-             f"{one.difference:+.4f}" + ("" if math.isnan(one.low) else f" [{one.low:+.4f}, {one.high:+.4f}]"),
-             one.of_queries, one.of_seeds, one.p, one.p_adjusted] for one in self.pairs
-        ]  # fmt: skip
-        return styled_table(rows, header, style, "" if style == "text" else self.about)
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n{self.about}"
-
 
 class Settings(NamedTuple):
     """Settings of a cross-validation over seeds."""
@@ -160,6 +178,7 @@ class Settings(NamedTuple):
     convention: str
     repeats: int
     folds: Sequence[Fold]  # of the first repeat
+    trained_on: dict[str, str]  # part of each fold, in words, by ranker
 
 
 @dataclass(repr=False, eq=False)
@@ -193,6 +212,11 @@ class SeededValidation(Result):
     def measures(self) -> dict[str, Measure]:
         """The measures, by their given names."""
         return self.about.measures
+
+    @property
+    def trained_on(self) -> dict[str, str]:
+        """The part of each fold that trains a ranker, in words, by ranker."""
+        return self.about.trained_on
 
     @property
     def n_queries(self) -> int:
@@ -304,7 +328,7 @@ class SeededValidation(Result):
         check_choice(about, "about", ("seeds", "learners"))
         label = next(iter(self.measures)) if measure is None else measure
         check_choice(label, "measure", list(self.measures))
-        by, names = self.measures[label].check_mean(), list(self.values)
+        by = self.measures[label].check_mean()
         means = {name: own[label] for name, own in self.means.items()}
         if about == "learners":
             if self.n_queries < len(self.about.query_ids):
@@ -316,24 +340,19 @@ class SeededValidation(Result):
             return resolve("truerank.inspection.cross_validation:compare_learners")(
                 folds, means, label, self.about.convention, self.repeats, by.higher_is_better, baseline=baseline
             )
-        if len(names) < 2:
-            raise InvalidInputError(
-                f"a comparison requires at least two learners, got {len(names)}", code="one-learner"
-            )
-        if baseline is not None:
-            check_choice(baseline, "baseline", names)
         if len(self.seeds) < FEWEST_SEEDS:
             raise InvalidInputError(
                 f"a test over seeds requires at least {FEWEST_SEEDS} seeds, got {len(self.seeds)}", argument="seeds"
             )
-        chosen = [(a, baseline) for a in names if a != baseline] if baseline else list(combinations(names, 2))
         sign = 1.0 if by.higher_is_better else -1.0
-        found = [crossed_test(sign * differences_of(self.values[a][label], self.values[b][label])) for a, b in chosen]
-        known = np.array([one[-1] for one in found])
-        adjusted = np.where(np.isnan(known), math.nan, holm(np.nan_to_num(known, nan=1.0))).tolist()
-        pairs = [SeedPair(a, b, *one, p) for (a, b), one, p in zip(chosen, found, adjusted)]
-        return SeedComparison(label, self.about.convention, self.n_queries, len(self.seeds), means, pairs,
-                              by.higher_is_better)  # fmt: skip
+        pairs = tested_pairs(
+            list(self.values), baseline,
+            lambda a, b: crossed_test(sign * differences_of(self.values[a][label], self.values[b][label])),
+        )  # fmt: skip
+        return SeedComparison(
+            label, self.about.convention, means, [SeedPair(*one) for one in pairs], by.higher_is_better,
+            self.n_queries, len(self.seeds),
+        )  # fmt: skip
 
 
 def crossed_test(d: np.ndarray) -> tuple[float, float, float, float, float, float]:
