@@ -18,10 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from truerank.cli import pipeline
+from truerank.cli import pipeline, ranker_options
 from truerank.data.columns import take_columns
 from truerank.data.splits import query_folds
+from truerank.features.score_binning import ScoreBinning
+from truerank.inspection.text_evidence import held_out_scores, tuned_baselines
 from truerank.io.documents import read_documents, read_judgements, read_queries
+from truerank.measures import parse_measure
+from truerank.rankers.text_ranker import TextRanker
 from truerank.significance import paired_t
 from truerank.text.features import _NAMES, FAMILIES, PAPERS, TextFeatures
 from truerank.text.index import build_index
@@ -61,7 +65,7 @@ def collection(name: str, rankers: list[str], left_out: list[str]) -> None:
             print(f"| {analyser} | {' | '.join(f'{value:.4f}' for value in row)} |", flush=True)
         of_column = {column: family for family in FAMILIES for column in _NAMES[family](index)}
         parts = query_folds(len(queries), args.cv, random_state=args.seed)
-        tuned, *_ = pipeline._baselines(index, queries, qrels, parts, args)
+        tuned, *_ = tuned_baselines(index, queries, qrels, parts, args.depth)
         bm25, best = tuned["bm25"], tuned["best-base"]
         print(f"\n| {name} | MAP | against tuned BM25 | p (paired t) | against best base | p |\n|{' --- |' * 6}")
         for title, values in (("BM25, tuned", bm25), ("best base function, tuned", best)):
@@ -83,7 +87,13 @@ def collection(name: str, rankers: list[str], left_out: list[str]) -> None:
 
                 def train(kept: np.ndarray, own_args: pipeline.Arguments = own_args, data: Any = data) -> Any:
                     columns = take_columns(data, np.flatnonzero(kept))
-                    return pipeline._cross_validated(own_args, pipeline._candidates(own_args), columns, parts)[0]
+                    binning = ScoreBinning(output="binned") if own_args.ranker in pipeline.BINNED else None
+                    models = [
+                        TextRanker(ranker_options.make_ranker(own_args.ranker, one), binning=binning)
+                        for one in pipeline._candidates(own_args)
+                    ]
+                    scores, *_ = held_out_scores(models, columns, parts)
+                    return parse_measure("AP", convention="trec").per_query(columns.judgements(), scores)
 
                 report(f"{ranker}{suffix}", train(own))
                 if ranker in left_out and not suffix:

@@ -16,8 +16,18 @@ import pytest
 from reference.retrieval import FORMULAS, Collection, rocchio, windows, xu_li
 from support.edited_models import unsealed
 from support.refusals import refused
-from truerank import AdaRank, MeasureSVM, ScoreBinning, TextFeatures, TextRanker, evaluate, load_model, save_model
-from truerank.cli import main, pipeline
+from truerank import (
+    AdaRank,
+    MeasureSVM,
+    RidgeRanker,
+    ScoreBinning,
+    TextFeatures,
+    TextRanker,
+    evaluate,
+    load_model,
+    save_model,
+)
+from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.io.documents import Document, read_judgements
 from truerank.io.letor.read import read_letor
@@ -362,22 +372,21 @@ def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
 
 
 def test_the_reported_log_loss_is_of_rankers_that_had_not_seen_the_test_fold(collection, monkeypatch, capsys):
-    calls, scored = [], pipeline._scored
+    calls, fit = [], RidgeRanker.fit
 
-    def recorded(args, data, train, test, settings):
-        calls.append((set(train.tolist()), set(test.tolist())))
-        return scored(args, data, train, test, settings)
+    def recorded(self, data, *args, **more):
+        calls.append(set(data.query_ids.tolist()))
+        return fit(self, data, *args, **more)
 
-    monkeypatch.setattr(pipeline, "_scored", recorded)
+    monkeypatch.setattr(RidgeRanker, "fit", recorded)
     words = ["text", "pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
     words += ["--qrels", str(collection / "qrels"), "--ranker", "ridge", "--families", "coverage", "--cv", "3"]
     assert main([*words, "--out", str(collection / "nested"), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
-    tests, inner = [test for _, test in calls[:3]], calls[3:]
-    assert [sorted(train | test) for train, test in inner] == [
-        sorted(set(range(15)) - test) for test in tests for _ in range(2)
-    ]
-    assert all(not train & test for train, test in calls)
+    every = {f"q{k}" for k in range(15)}
+    tests, whole, inner = [every - train for train in calls[:3]], calls[3], calls[4:]
+    assert whole == every == set.union(*tests)
+    assert inner == [every - test - other for test in tests for other in tests if other is not test]
     verdict = summary["verdict"]
     assert (verdict["serve"] is None) == (verdict["outcome"] == "better")
 
@@ -404,9 +413,13 @@ def test_the_pipeline_says_that_the_ranker_lost_and_keeps_queries_that_find_noth
     each = np.array([[row["ranker"], row["bm25"]] for row in summary["per_query"].values()])
     assert summary["MAP"]["ranker"] == pytest.approx(each[:, 0].mean())
     verdict = summary["verdict"]
-    expected = compare_values({"a": each[:, 0], "b": each[:, 1]}, baseline="b").pairs[0]
+    each = {name: [row[name] for row in summary["per_query"].values()] for name in ("ranker", "bm25", "best-base")}
+    compared = compare_values({name: np.array(own) for name, own in each.items()}, baseline="ranker")
+    expected = compared.pairs[0]
     assert verdict["outcome"] == "worse"
-    assert (verdict["difference"], verdict["p"], verdict["queries"]) == (expected.difference, expected.p, 17)
+    assert (verdict["difference"], verdict["p"], verdict["queries"]) == (-expected.difference, expected.p, 17)
+    assert verdict["p_adjusted"] == expected.p_adjusted >= expected.p
+    assert [pair["p_adjusted"] for pair in summary["comparison"]["pairs"]] == [one.p_adjusted for one in compared.pairs]
     text = (collection / "lost" / "summary.txt").read_text()
     assert "verdict: the ranker is worse than BM25: -" in text
     assert f"to serve BM25 (set by all queries): {verdict['serve']}\n" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Unpack
@@ -292,7 +293,7 @@ def cross_fitted_probabilities(
 def cross_fitted_scores(
     ranker: Any,
     data: Any,  # RankingData or RowSource
-    cv: int = 5,
+    cv: int | Sequence[np.ndarray] = 5,
     *,
     fitted: Any = None,
     valid: RankingData | None = None,
@@ -300,11 +301,13 @@ def cross_fitted_scores(
 ) -> np.ndarray:
     """Return scores of each row (n,), grouped order, by clones of the ranker that were trained on other queries.
 
-    `on_one_level` brings them to the level of `fitted`, the ranker fitted to all of `data` (None: it is fitted here). A
-    single query is split by rows, with the lowest grade spread evenly. A fold whose training rows have one grade, while
-    the data have several, raises `InvalidInputError`.
+    `on_one_level` brings them to the level of `fitted`, the ranker fitted to all of `data` (None: it is fitted here).
+    `cv` is a number of folds, or the numbers of the queries in each fold. A single query is split by rows, with the
+    lowest grade spread evenly. A fold whose training rows have one grade, while the data have several, raises
+    `InvalidInputError`.
     """
-    cv = check_positive_int(cv, "cv", 2)
+    given = cv if isinstance(cv, Sequence) else None
+    cv = check_positive_int(cv if given is None else len(given), "cv", 2)
     if data.n_queries < 2:
         data = data.in_memory("a split of one query by rows")
     fitted = fit_ranker(ranker, data.inside(data, "all"), valid) if fitted is None else fitted
@@ -324,8 +327,8 @@ def cross_fitted_scores(
 
     if data.n_queries > 1:
         n_folds, query = min(cv, data.n_queries), data.query_index
-        folds = query_folds(data.n_queries, n_folds, random_state=random_state, query_ids=data.query_ids)
-        for number, fold in enumerate(folds, 1):
+        drawn = query_folds(data.n_queries, n_folds, random_state=random_state, query_ids=data.query_ids)
+        for number, fold in enumerate(drawn if given is None else given, 1):
             held = np.isin(query, fold)
             check(number, ~held)
             rest = data.take_queries(np.setdiff1d(np.arange(data.n_queries), fold))
