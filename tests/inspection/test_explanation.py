@@ -63,7 +63,7 @@ def test_the_steps_of_rank_boost_add_up_by_document_and_by_pair(data):
     # The same as the exchange of values, which knows nothing of steps.
     differing = np.flatnonzero((X[0] != X[1]) & ~(np.isnan(X[0]) & np.isnan(X[1])))
     np.testing.assert_allclose(
-        _exchange_game(ranker, X[:2], 0, 1, differing), result.contributions[differing], atol=1e-9
+        _exchange_game(ranker.predict, False, X[:2], 0, 1, differing), result.contributions[differing], atol=1e-9
     )
 
 
@@ -114,11 +114,11 @@ def test_drawn_orders_agree_with_enumeration():
             return X[:, 0] * X[:, 1] + X[:, 2] ** 2 + X.sum(axis=1)
 
     X = np.vstack([np.arange(1.0, 12.0), np.arange(12.0)[1:][::-1]])
-    few = _exchange_game(Product(), X, 0, 1, np.arange(4))
+    few = _exchange_game(Product().predict, False, X, 0, 1, np.arange(4))
     mixed = X[1].copy()
     mixed[:4] = X[0, :4]
     assert few.sum() == pytest.approx(Product().predict(mixed[None])[0] - Product().predict(X[1:])[0])
-    many = _exchange_game(Product(), X, 0, 1, np.arange(11))
+    many = _exchange_game(Product().predict, False, X, 0, 1, np.arange(11))
     score = Product().predict(X)
     assert many.sum() == pytest.approx(score[0] - score[1])
     # The product of features 0 and 1 is the only interaction: each of the others has its own difference.

@@ -17,19 +17,20 @@ from truerank.calibration.decisions import decide, expected_relevant
 from truerank.calibration.log_odds_fits import fit_standardised
 from truerank.calibration.pool import folds_of
 from truerank.compat.fit_arguments import check_predict_arguments
-from truerank.core.checks import check_number, check_positive_int
+from truerank.core.checks import check_number, check_positive_int, is_frame, is_text_type
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.schema import check_fields
 from truerank.core.types import ArrayLike, Matrix, MatrixLike, NoOthers
+from truerank.data.columns import as_trained, columns_for, is_foreign
 from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource, as_parts
 from truerank.data.splits import query_folds
 from truerank.rankers.base import Ranker, answered
-from truerank.rankers.column_settings import CategoryColumns, frame_of
+from truerank.rankers.column_settings import CategoryColumns, frame_of, numbered_categories
 from truerank.rankers.constructor_names import estimator
-from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
+from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, model_scores, ranker_scores
 
 _RIDGE = 1.0  # on the standardised query statistics, in rows
 
@@ -93,7 +94,8 @@ class CalibratedRanker(Ranker):
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]
         """Whether the ranker allows missing values."""
-        return not hasattr(self.ranker, "fit") or bool(get_tags(self.ranker).input_tags.allow_nan)
+        by_itself = not hasattr(self.ranker, "fit") or (is_foreign(self.ranker) and hasattr(self.ranker, "steps"))
+        return by_itself or bool(get_tags(self.ranker).input_tags.allow_nan)
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
@@ -112,21 +114,35 @@ class CalibratedRanker(Ranker):
         ranker = getattr(self, "_numbering", None) if reset or not hasattr(self, "ranker_") else self.ranker_
         if isinstance(ranker, CategoryColumns):
             X = ranker._numbered(ranker._named_columns(frame_of(X)), learns)
+        elif reset and (rows := self._frame_for_ranker(X)) is not None:
+            texts = [k for k, dtype in enumerate(rows.dtypes) if is_text_type(dtype)]
+            X, self.category_names_ = numbered_categories(rows, texts, {}, True)
         return super()._checked(X, reset=reset)
+
+    def _frame_for_ranker(self, X: Any) -> Any:
+        """Return the columns of a data frame that a fitted ranker of another library reads by name, else None."""
+        ranker, X = getattr(self, "ranker_", self.ranker), frame_of(X)
+        return columns_for(ranker, X) if is_frame(X) and is_foreign(ranker) and hasattr(ranker, "predict") else None
 
     def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
         """Add the texts of categories to the rows of a data frame, for the ranker."""
+        if isinstance(X, RankingData) and is_foreign(self.ranker):
+            X = as_trained(self.ranker, X)
         data = super()._training_data(X, y, qid, query_weight)
-        texts = getattr(getattr(self, "_numbering", None), "category_names_", None)
+        texts = getattr(getattr(self, "_numbering", None), "category_names_", self.__dict__.get("category_names_"))
         if isinstance(X, RankingData) or not texts or data.feature_names is None:
             return data
         return data.replaced(category_names={str(data.feature_names[int(k)]): own for k, own in texts.items()})
 
     def _take_category_names(self, data: RankingData | RowSource) -> None:
-        """Do nothing: the inner ranker accepts or refuses columns of categories."""
+        """Keep the categories for a ranker of another library; one of truerank accepts or refuses them itself."""
+        names, own = list(data.feature_names or ()), data.category_names or {}
+        if is_foreign(self.ranker):
+            self.category_names_ = {str(names.index(name)): list(texts) for name, texts in own.items()}
 
     def _own_category_names(self) -> dict[str, list[str]]:
-        return getattr(getattr(self, "ranker_", None), "category_names", {})
+        names, own = getattr(self, "feature_names_in_", ()), self.__dict__.get("category_names_", {})
+        return getattr(getattr(self, "ranker_", None), "category_names", {str(names[int(k)]): own[k] for k in own})
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         self.__dict__.pop("_numbering", None)  # which `_checked` used
@@ -199,6 +215,10 @@ class CalibratedRanker(Ranker):
             return there.each(answered, self, "predict")  # type: ignore[return-value]
         if isinstance(self.ranker_, RankerPipeline) and not isinstance(X, RankingData):
             return self.ranker_.predict(X, qid=qid)
+        if (rows := self._frame_for_ranker(X)) is not None:
+            return model_scores(self.ranker_, rows)
+        if isinstance(X, RankingData) and is_foreign(self.ranker_):
+            X = as_trained(self, X)
         data = as_ranking_data(self, X, qid)
         return data.restore(ranker_scores(self.ranker_, data))
 

@@ -188,6 +188,11 @@ def is_frame(values: Any) -> bool:
     return hasattr(values, "columns") and hasattr(values, "dtypes")
 
 
+def is_text_type(dtype: Any) -> bool:
+    """Return whether a column's type, of any library, is text or categories, whose values are no numbers."""
+    return str(dtype).lower().startswith(("category", "categorical", "enum", "object", "str"))
+
+
 def is_table(values: Any) -> TypeGuard[Any]:
     """Return whether a value has named columns: a data frame, or an Arrow table."""
     return hasattr(values, "columns") and hasattr(values, "__getitem__")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -161,12 +161,46 @@ def as_trained(model: Any, data: RankingData) -> RankingData:
     """Return the rows with the training columns of a fitted model of any library.
 
     A model of another library whose columns all have other names was trained on an array, and matches them by position.
+    Categories get the numbers that the model has for them.
     """
     names = trained_columns(model)
-    foreign = not hasattr(type(model), "model_attributes")
-    if names is None or (foreign and set(names).isdisjoint(names_of(data))):
+    if names is not None and not (is_foreign(model) and set(names).isdisjoint(names_of(data))):
+        data = as_in_training(data, names)
+    return numbered_as(getattr(model, "category_names", None) or {}, data)
+
+
+def is_foreign(model: object) -> bool:
+    """Return whether a model is not one of truerank's."""
+    return not hasattr(type(model), "model_attributes")
+
+
+def numbered_as(known: Mapping[str, Sequence[str]], data: RankingData) -> RankingData:
+    """Return the rows with the numbers that categories have in the `known` lists, and -1 for others."""
+    own = dict(data.category_names or {})
+    other = {name: list(known[name]) for name, texts in own.items() if known.get(name, texts) != texts}
+    if not other:
         return data
-    return as_in_training(data, names)
+    X = data.X.copy()
+    for name, texts in other.items():
+        number, k = {text: place for place, text in enumerate(texts)}, names_of(data).index(name)
+        codes = np.array([*(number.get(text, -1) for text in own[name]), -1], dtype=X.dtype)
+        present = ~np.isnan(X[:, k])
+        X[present, k] = codes[X[present, k].astype(np.int64)]
+    return data.replaced(X=X, category_names=own | other)
+
+
+def columns_for(model: Any, frame: Any, also: Collection[str] = ()) -> Any:
+    """Return the columns of a data frame that a model of another library was trained on; None if none has its names.
+
+    A function gets all columns but `also`.
+    """
+    known, names = {str(name): name for name in frame.columns}, trained_columns(model)
+    if names is None and not hasattr(model, "predict"):
+        names = [name for name in known if name not in also]
+    if names is None or set(names).isdisjoint(known):
+        return None
+    check_columns(names, known)
+    return frame[[known[name] for name in names]]
 
 
 def rows_for(model: Any, data: RankingData) -> Any:

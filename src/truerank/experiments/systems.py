@@ -18,7 +18,7 @@ from truerank.core.files import exists
 from truerank.core.names import resolve
 from truerank.core.printing import progress
 from truerank.data.checkup import ranks_as_scores
-from truerank.data.columns import as_in_training, as_trained, check_columns, names_of, trained_columns
+from truerank.data.columns import as_in_training, as_trained, columns_for, names_of
 from truerank.data.provenance import keeps_sketch
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.remarks import Remark
@@ -171,7 +171,8 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
             raise InvalidInputError(what, argument="qid")
         frame = place.place if place.kind == "frame" else None
         for name, one in models.items():
-            if (rows := _rows_of_frame(one.model, frame)) is not None:
+            own = frame is not None and not keeps_sketch(one.model)  # truerank's rankers read a RankingData
+            if own and (rows := columns_for(one.model, frame, ROLES)) is not None:
                 of_frame[name] = rows
                 del readers[name]
         known = place.known(*[one.model for one in readers.values()])
@@ -220,22 +221,6 @@ def _grades_alone(
     if qid is not None or isinstance(grades, Judgements):
         return judgements, order, ""
     return judgements, order, f"1 query of {judgements.n_rows} rows: pass qid if the rows belong to several queries"
-
-
-def _rows_of_frame(model: Any, frame: Any) -> Any:
-    """Return the columns of a data frame as a model of another library reads them, or None for RankingData.
-
-    truerank's rankers, and models that were trained on an array without column names, read a RankingData.
-    """
-    if frame is None or keeps_sketch(model):
-        return None
-    known, names = {str(name): name for name in frame.columns}, trained_columns(model)
-    if names is None and not hasattr(model, "predict"):
-        names = [name for name in known if name not in ROLES]
-    if names is None or set(names).isdisjoint(known):
-        return None
-    check_columns(names, known)
-    return frame[[known[name] for name in names]]
 
 
 def stated_order(entry: str) -> tuple[str, float | None]:

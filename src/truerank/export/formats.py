@@ -14,6 +14,7 @@ from truerank.core.errors import InvalidInputError, Message, Remedy
 from truerank.core.float32 import INPUTS, holds_missing, inputs_of
 from truerank.core.names import resolve
 from truerank.core.types import Scorer
+from truerank.data.columns import as_in_training, numbered_as
 from truerank.data.ranking_data import RankingData
 from truerank.export.certificate import (
     Certificate,
@@ -130,9 +131,13 @@ def export_model(
     check_name(name, "name")
     if absent is not None:
         check_choice(absent, "absent", ("zero", "nan"))
-    certify = None if certify is None else rows_of(certify, "certify", ranker)
+    certify, distil = (
+        rows if rows is None or isinstance(rows, RankingData) else rows_of(rows, what, ranker)
+        for what, rows in (("certify", certify), ("distil", distil))
+    )
     ranker = resolve("truerank.models.foreign.read:as_own")(ranker)
     form = form_of(ranker, feature_names, calibrated=own.expression)
+    certify, distil = (_rows_of_form(form, rows) for rows in (certify, distil))
     lost = hasattr(ranker, "calibrators_") and not own.expression
     notes = ("calibration left out: the format has no expression for it; scores are the ranker's",) if lost else ()
     distilled = None
@@ -180,6 +185,13 @@ def export_model(
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
     return result
+
+
+def _rows_of_form(form: ModelForm, data: RankingData | None) -> RankingData | None:
+    """Return rows with the columns of a form, by name if they have all its names, and with its model's categories."""
+    if data is None or not set(form.names) <= set(data.feature_names or ()):
+        return data
+    return numbered_as(getattr(form.model, "category_names", None) or {}, as_in_training(data, form.names))
 
 
 def _best_rounding(
@@ -328,7 +340,6 @@ def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | Non
     """
     from truerank.rankers.oblivious_boosting import ObliviousBoosting
 
-    data = rows_of(data, "distil")
     if form.calibration is not None:
         raise InvalidInputError("a calibrated model cannot be distilled. Export its ranker (ranker_)")
     X = dense_rows(data)

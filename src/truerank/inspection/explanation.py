@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import factorial
 from typing import Any, ClassVar
 
@@ -21,6 +22,8 @@ from truerank.inspection.importance import measure_of
 from truerank.inspection.shapley import tree_shapley
 from truerank.io.rows import RowsLike, rows_of
 from truerank.rankers.pipeline import ranker_scores
+
+_Score = Callable[[np.ndarray], np.ndarray]  # of rows of one query
 
 _ENUMERATED = 10  # differing features up to which all coalitions are scored
 _ORDERS = 64  # orders of the features that are drawn beyond that, half of them reversed copies
@@ -62,6 +65,7 @@ class Explanation(Result):
     measure: str | None = None
     measure_now: float | None = None  # of the query as it is ranked
     measure_swapped: float | None = None  # with the two documents exchanged
+    category_names: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
 
     KIND: ClassVar[str] = "explanation"
 
@@ -110,9 +114,14 @@ class Explanation(Result):
     def _rows(self, columns: Iterable[int]) -> list[list[Any]]:
         """Return the feature, its contribution and its values in both documents, for some columns."""
         return [
-            [self.feature_names[k], float(self.contributions[k]), float(self.values[k, 0]), float(self.values[k, 1])]
+            [self.feature_names[k], float(self.contributions[k]), *(self._shown(k, value) for value in self.values[k])]
             for k in columns
         ]
+
+    def _shown(self, k: int, value: float) -> float | str:
+        """Return a value of feature k, or the text of a category."""
+        texts = self.category_names.get(self.feature_names[k], ())
+        return texts[int(value)] if 0 <= value < len(texts) else float(value)
 
     def _tables(self, style: str, most: int) -> tuple[str, str]:
         """Return a table of the two documents, and one of the `most` largest contributions and the others' sum."""
@@ -132,7 +141,11 @@ class Explanation(Result):
         lines = [f"query {self.query}", head, "", contributions, f"({self.method})"]
         if self.changes:
             lines += ["", f"{self.below} would rank above {self.above} after one of these changes:"]
-            shown = [[c.feature, c.value, c.needed, f"{100 * c.share:.0f} %"] for c in self.changes[:5]]
+            shown = [
+                [c.feature, *(self._shown(self.feature_names.index(c.feature), value) for value in (c.value, c.needed)),
+                 f"{100 * c.share:.0f} %"]
+                for c in self.changes[:5]
+            ]  # fmt: skip
             lines.append(table(shown, ["feature", "value", "needed", "rows between"]))
         else:
             lines += ["", f"no observed value of a single feature ranks {self.below} above {self.above}"]
@@ -202,7 +215,8 @@ def explain(
     ranker = _below_probabilities(ranker)
     number, rows = _query_rows(data, query, above, below)
     X = _dense(data.X, rows)
-    scores = _predict(ranker, X)
+    score = partial(_predict, ranker, data)
+    scores = score(X)
     order = np.argsort(-scores, kind="stable")
     ranks = ranks_by_query(scores, np.array([0, len(rows)]))
     grades = None if data.y is None else data.y[rows]
@@ -212,10 +226,10 @@ def explain(
     known = _dense(data.X, slice(None)) if reference is None else np.asarray(reference, dtype=np.float64)
     if known.ndim != 2 or known.shape[1] != X.shape[1] or len(known) == 0:
         raise InvalidInputError(f"reference must be rows of {X.shape[1]} columns, got shape {known.shape}")
-    contributions, method = _contributions(ranker, X, i, j, known)
+    contributions, method = _contributions(ranker, score, X, i, j, known)
     names = shown_names(data.feature_names, X.shape[1])
     own = [k for k in range(X.shape[1]) if not _of_the_query(data, X, k)]
-    changes = _changes(ranker, X, scores, i, j, known, names, own)
+    changes = _changes(score, hasattr(ranker, "steps"), X, scores, i, j, known, names, own)
     name = now = swapped = None
     if grades is not None:
         pinned = measure_of(ranker, measure, convention)
@@ -229,7 +243,7 @@ def explain(
     return Explanation(
         str(data.query_ids[number]), _name(data, rows, i), _name(data, rows, j), (float(scores[i]), float(scores[j])),
         (int(ranks[i]), int(ranks[j])), both, contributions, np.stack([X[i], X[j]], axis=1), names, method, changes,
-        name, now, swapped,
+        name, now, swapped, data.category_names or {},
     )  # fmt: skip
 
 
@@ -259,9 +273,10 @@ def _below_probabilities(ranker: Scorer) -> Any:
     return ranker
 
 
-def _predict(ranker: Any, X: np.ndarray) -> np.ndarray:
-    """Return scores (n,) of the rows of one query."""
-    return ranker_scores(ranker, RankingData.from_grouped(X, None, np.array([0, len(X)])))
+def _predict(ranker: Any, data: RankingData, X: np.ndarray) -> np.ndarray:
+    """Return scores (n,) of the rows X of one query, with the columns of `data`."""
+    rows = RankingData.from_grouped(X, None, np.array([0, len(X)]), feature_names=data.feature_names)
+    return ranker_scores(ranker, rows.replaced(category_names=data.category_names))
 
 
 def _dense(X: Matrix, rows: Any) -> np.ndarray:
@@ -359,7 +374,9 @@ def _name(data: RankingData, rows: np.ndarray, i: int) -> str:
     return f"row {place if data.order is None else int(data.order[place])}"
 
 
-def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.ndarray) -> tuple[np.ndarray, str]:
+def _contributions(
+    ranker: Scorer, score: _Score, X: np.ndarray, i: int, j: int, reference: np.ndarray
+) -> tuple[np.ndarray, str]:
     """Return contributions (p,) to the difference of rows i and j of one query, and the name of the method."""
     rows = row_contributions(ranker, X[[i, j]], reference)
     if rows is not None:
@@ -372,32 +389,31 @@ def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.
     differing = np.flatnonzero((X[i] != X[j]) & ~(np.isnan(X[i]) & np.isnan(X[j])))
     contributions = np.zeros(X.shape[1])
     if len(differing):
-        contributions[differing] = _exchange_game(ranker, X, i, j, differing)
+        contributions[differing] = _exchange_game(score, hasattr(ranker, "steps"), X, i, j, differing)
     if len(differing) <= _ENUMERATED:
         return contributions, "Shapley values of exchanging the two documents' values, by enumeration"
     return contributions, f"Shapley values of exchanging the two documents' values, over {_ORDERS} orders"
 
 
-def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.ndarray) -> np.ndarray:
+def _exchange_game(score: _Score, by_query: bool, X: np.ndarray, i: int, j: int, players: np.ndarray) -> np.ndarray:
     """Return Shapley values of v(S), where v(S) is the score of row j with row i's values in S.
 
     For a pipeline, row i also gets row j's values, and v is half their difference.
     """
     n = len(players)
-    by_query = hasattr(ranker, "steps")
 
     def gaps(masks: np.ndarray) -> np.ndarray:
         """Return v of each mask."""
         mixed = np.repeat(X[j][None], len(masks), axis=0)
         mixed[:, players] = np.where(masks, X[i, players], X[j, players])
         if not by_query:
-            return _predict(ranker, mixed)
+            return score(mixed)
         values = np.empty(len(masks))
         for k, row in enumerate(mixed):
             query = X.copy()
             query[j] = row
             query[i, players] = np.where(masks[k], X[j, players], X[i, players])
-            scores = _predict(ranker, query)
+            scores = score(query)
             values[k] = (scores[j] - scores[i]) / 2
         return values
 
@@ -432,7 +448,8 @@ def _of_the_query(data: RankingData, X: np.ndarray, k: int) -> bool:
 
 
 def _changes(
-    ranker: Scorer,
+    score: _Score,
+    by_query: bool,
     X: np.ndarray,
     scores: np.ndarray,
     i: int,
@@ -444,7 +461,6 @@ def _changes(
     """Return single changes of row j in these columns for which it ranks above row i, nearest first."""
     if scores[j] > scores[i]:
         return []
-    by_query = hasattr(ranker, "steps")
     found = []
     for k in columns:
         column = np.sort(reference[:, k][~np.isnan(reference[:, k])])
@@ -459,15 +475,17 @@ def _changes(
         rows[:, k] = values
         if by_query:
             queries = [np.concatenate([X[:j], row[None], X[j + 1 :]]) for row in rows]
-            score, other = np.array([_predict(ranker, query)[[j, i]] for query in queries]).T
+            raised, other = np.array([score(query)[[j, i]] for query in queries]).T
         else:
-            score, other = _predict(ranker, rows), scores[i]
-        passed = score > other
+            raised, other = score(rows), scores[i]
+        passed = raised > other
         if not passed.any():
             continue
         low = np.searchsorted(column, np.minimum(values, X[j, k]), side="right")
         high = np.searchsorted(column, np.maximum(values, X[j, k]), side="left")
         share = np.maximum(high - low, 0) / len(column)
         best = min(np.flatnonzero(passed), key=lambda c: (share[c], abs(values[c] - X[j, k])))
-        found.append(Change(str(names[k]), float(X[j, k]), float(values[best]), float(score[best]), float(share[best])))
+        found.append(
+            Change(str(names[k]), float(X[j, k]), float(values[best]), float(raised[best]), float(share[best]))
+        )
     return sorted(found, key=lambda change: (change.share, change.feature))

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, cast
 
-from truerank.core.checks import is_table
+from truerank.core.checks import is_frame, is_table, is_text_type
 from truerank.core.errors import PYTHON, InvalidInputError, Remedy, TruerankError
 from truerank.core.names import nearest, resolve
 from truerank.core.types import Frame
-from truerank.data.columns import Columns, reading_of, trained_columns
+from truerank.data.columns import Columns, as_trained, is_foreign, reading_of, trained_columns
 from truerank.data.ranking_data import RankingData
 
 RowsLike = RankingData | Frame | str | os.PathLike[str]
@@ -92,9 +92,12 @@ class RowsAt:
         categories, reading, is_model, reads_nan = dict[str, Any](), dict[str, str](), False, False
         for number, like in enumerate([like for like in likes if like is not None]):
             names, own = trained_columns(like), reading_of(like)
-            if names is not None and hasattr(like, "predict") and not hasattr(type(like), "model_attributes"):
+            if names is not None and hasattr(like, "predict") and is_foreign(like):
                 here = self.column_names()
                 names = None if here is None or set(names).isdisjoint(here) else names
+                if names is not None and is_frame(self.place):  # which has the categories of training
+                    texts = [str(name) for name, dtype in zip(here or (), self.place.dtypes) if is_text_type(dtype)]
+                    categories |= dict.fromkeys(name for name in texts if name in names)
             columns = {} if number == 0 else columns
             columns = None if columns is None or names is None else columns | dict.fromkeys(names)
             categories = dict(getattr(like, "category_names", None) or {}) | categories
@@ -201,10 +204,10 @@ def rows_of(data: RowsLike, name: str = "data", model: Any = None) -> RankingDat
     """Return judged rows as a RankingData: unchanged, from a data frame, or from the path of a table, text or folds.
 
     The columns of a table follow `read_table`: `qid`, `y`, `docid` and features; a `model` that knows its columns reads
-    only these, as in training.
+    only these, as in training, also from a RankingData.
     """
     if isinstance(data, RankingData):
-        return data
+        return data if model is None else as_trained(model, data)
     place = RowsAt(data)
     if place.kind == "rows":
         raise InvalidInputError(

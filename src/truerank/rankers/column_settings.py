@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import is_frame
+from truerank.core.checks import is_frame, is_text_type
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
@@ -113,9 +113,8 @@ def refuse_categories(X: Any) -> None:
     if not is_frame(X):
         return
     for name, dtype in zip(X.columns, X.dtypes):
-        kind = str(dtype).lower()
-        if kind.startswith(("category", "categorical", "enum", "object", "str", "date", "time", "duration", "period")):
-            dated = kind.startswith(("date", "time", "duration", "period"))
+        dated = str(dtype).lower().startswith(("date", "time", "duration", "period"))
+        if dated or is_text_type(dtype):
             instead = (
                 "convert it to numbers, such as days since a date" if dated else f"name it in categorical=[{name!r}]"
             )

@@ -1,0 +1,117 @@
+"""Models of other libraries pick their columns by name, with categories and missing values, wherever rows are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.refusals import refused
+from truerank import CalibratedRanker, explain, export_model, import_model, permutation_importance, read_table
+from truerank.core.errors import InvalidInputError
+from truerank.data.columns import as_trained
+
+pandas = pytest.importorskip("pandas")
+lightgbm = pytest.importorskip("lightgbm")
+from sklearn.compose import make_column_transformer  # noqa: E402
+from sklearn.impute import SimpleImputer  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import OneHotEncoder  # noqa: E402
+
+NUMBERS = ["f1", "f2", "views"]
+OWN = [*NUMBERS, "kind"]
+
+
+@pytest.fixture(scope="module")
+def frames():
+    """Training rows and test rows: further columns, missing values, and categories that are not in sorted order."""
+    rng, n = np.random.default_rng(1), 60 * 15
+    grade = rng.integers(0, 4, n)
+    kinds = pandas.CategoricalDtype(["toy", "music", "book", "film"])
+    frame = pandas.DataFrame(
+        {
+            "qid": np.repeat([f"s{k}" for k in range(60)], 15),
+            "docid": [f"i{k}" for k in range(n)],
+            "y": grade,
+            "old_score": grade + rng.normal(size=n),
+            "f1": grade + 2 * rng.normal(size=n),
+            "f2": rng.normal(size=n),
+            "views": np.where(rng.random(n) < 0.1, np.nan, rng.poisson(50, n)),
+            "kind": pandas.Series(np.array(kinds.categories)[(grade + rng.integers(0, 2, n)) % 4]).astype(kinds),
+        }
+    )
+    return frame.iloc[:450], frame.iloc[450:].sort_values(["qid", "f2"])
+
+
+@pytest.fixture(scope="module", params=["lightgbm", "pipeline"])
+def model(request, frames):
+    """A fitted model, and the scores that its library gives to a frame."""
+    train = frames[0]
+    if request.param == "lightgbm":
+        fitted = lightgbm.LGBMRanker(n_estimators=10, verbose=-1, num_threads=1)
+        fitted.fit(train[OWN], train.y, group=[15] * 30)
+        return fitted, fitted.predict
+    columns = make_column_transformer((SimpleImputer(), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), ["kind"]))
+    fitted = make_pipeline(columns, LogisticRegression(max_iter=500)).fit(train[OWN], train.y > 1)
+    return fitted, lambda X: fitted.predict_proba(X)[:, 1]
+
+
+def test_calibrated_probabilities_are_the_same_for_frames_and_rows(model, frames):
+    fitted, scores_of = model
+    test = frames[1]
+    data = read_table(test, categories=["kind"], missing="nan")
+    by_rows = CalibratedRanker(fitted, cv="prefit").fit(data)
+    by_frame = CalibratedRanker(fitted, cv="prefit").fit(test, test.y, qid=test.qid)
+    expected = by_rows.predict_proba(data)
+    assert list(by_rows.feature_names_in_) == OWN
+    for one in (by_rows, by_frame):
+        for rows in (data, test, test[OWN], test[[*reversed(OWN)]]):
+            np.testing.assert_array_equal(one.predict_proba(rows), expected)
+            np.testing.assert_allclose(one.predict(rows), scores_of(test[OWN]), rtol=1e-12)
+    assert expected[:, 1].mean() == pytest.approx((test.y >= 1).mean(), abs=0.02)
+    with refused(InvalidInputError, code="lost-column"):
+        by_rows.predict_proba(test.drop(columns="views"))
+
+
+def test_a_difference_is_explained_by_the_models_columns(model, frames):
+    fitted, scores_of = model
+    test = frames[1]
+    data = read_table(test, categories=["kind"], missing="nan")
+    found = explain(fitted, data, query="s40")
+    own = test[test.qid == "s40"].set_index("docid")
+    scores = pandas.Series(scores_of(own[OWN]), index=own.index)
+    assert found.feature_names == OWN
+    assert found.difference == pytest.approx(scores[found.above] - scores[found.below])
+    assert found.contributions.sum() == pytest.approx(found.difference)
+    by_frame = explain(fitted, test, query="s40", above=found.above, below=found.below)
+    np.testing.assert_allclose(by_frame.contributions, found.contributions)
+    # A category is shown by its text.
+    best = scores.idxmax()
+    every = [explain(fitted, data, query="s40", above=best, below=other) for other in own.index[:5] if other != best]
+    kinds = [one for shown in every for one in shown.to_dict()["contributions"] if one["feature"] == "kind"]
+    assert kinds
+    assert all(one["above"] == own.kind[best] and one["below"] in {*own.kind} for one in kinds)
+    assert any(own.kind[best] in str(shown) for shown in every)
+
+
+def test_importance_reads_a_frame_as_it_reads_rows(model, frames):
+    test = frames[1]
+    data = read_table(test, categories=["kind"], missing="nan")
+    one, other = (permutation_importance(model[0], rows, repeats=1, random_state=0) for rows in (test, data))
+    assert one.feature_names == OWN
+    assert other.feature_names == OWN
+    np.testing.assert_allclose(one.importances_mean, other.importances_mean)
+
+
+def test_an_export_is_certified_on_rows_with_further_columns(frames):
+    train, test = frames
+    fitted = lightgbm.LGBMRanker(n_estimators=10, verbose=-1, num_threads=1).fit(train[OWN], train.y, group=[15] * 30)
+    data = read_table(test, categories=["kind"], missing="nan")
+    own = import_model(fitted)
+    rows = as_trained(own, data)  # with the numbers that LightGBM has for the categories
+    np.testing.assert_array_equal(rows.restore(own.predict(rows)), fitted.predict(test[OWN]))
+    for certify in (data, test, rows):
+        certificate = export_model(fitted, "python", certify=certify).certificate
+        assert (certificate.orders_changed, certificate.rows) == (0, len(test))
+        assert certificate.data_hash == export_model(fitted, "python", certify=rows).certificate.data_hash
+    assert data.feature_names[0] == "old_score"  # unchanged
