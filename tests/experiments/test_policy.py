@@ -191,7 +191,7 @@ def test_runs_whose_ranks_contradict_their_scores(tmp_path, monkeypatch, capsys)
     (tmp_path / "qrels").write_text("".join(f"{q} 0 d1 1\n" for q in range(5)))
     names = ["right", "distances", "ranks", "tied", "any"]
     report, err = told(capsys, "compare", "--qrels", "qrels", *(f"{name}.run" for name in names))
-    assert codes(report) == ["contradicting-ranks", "unjudged-documents"]
+    assert codes(report) == ["contradicting-ranks", "ties", "unjudged-documents"]
     remark = next(one for one in report["remarks"] if one["code"] == "contradicting-ranks")
     assert (remark["code"], remark["items"]) == ("contradicting-ranks", ["distances", "ranks"])
     assert err.count("contradicting-ranks") == 1

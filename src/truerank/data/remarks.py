@@ -42,7 +42,7 @@ CODES = {
     "missing-topics": Code(
         CHANGES,
         "runs without documents for some topics of the qrels",
-        'name the topics with every figure, or choose topics="all"',
+        'name the topics with every figure; with topics="all" a missing topic counts 0',
     ),
     "outside-plan": Code(
         CHANGES,
@@ -58,6 +58,12 @@ CODES = {
         CHANGES,
         "pairs of runs whose ranked documents are judged to different shares, or mostly not judged",
         "judge more documents, or use a measure that leaves unjudged documents out",
+    ),
+    "ties": Code(
+        CHANGES,
+        "systems whose mean changes by more than 0.0005 with ties averaged, that is over all orders of documents with "
+        "the same score",
+        'write the scores with more digits, or measure with ties averaged, such as AP(ties="average")',
     ),
     "no-judged-document": Code(
         CHANGES,
@@ -129,7 +135,12 @@ CODES = {
     ),
     "duplicate-feature": Code(NOTE, "features that equal an earlier feature in all rows", "leave them out"),
     "missing-value": Code(
-        NOTE, "features with missing values, by rows", "train oblivious-boosting or rank-boost, or fill them in"
+        NOTE,
+        "features with missing values, by rows",
+        (
+            "train oblivious-boosting or rank-boost",
+            Remedy("for Solr, Elasticsearch and OpenSearch, which read them as 0", missing="zero"),
+        ),
     ),
     "duplicate-document": Code(
         CHANGES, "documents that occur twice in a query; measures count both rows", "keep one row for each document"

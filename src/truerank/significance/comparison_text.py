@@ -132,7 +132,7 @@ def systems_table(one: Any, style: str = "text") -> str:
     for place, name in enumerate(one.order, 1):
         interval = one.intervals[name]
         row: dict[str, Any] = {"": place, "ranker": name, one.measure or "mean": one.means[name]}
-        if one.ties_matter():
+        if one.moved_by_ties:
             row["ties averaged"] = one.tie_averaged.get(name)
         row["95% interval"] = "" if math.isnan(interval.low) else f"[{interval.low:.4f}, {interval.high:.4f}]"
         if any(letters.values()):
@@ -183,7 +183,7 @@ def tables(one: Any, style: str = "text") -> str:
     parts += sentences(one)
     about = one.about if isinstance(one.about, str) else one.about(style)
     parts += [about] if about else []
-    if one.ties_matter():
+    if one.moved_by_ties:
         parts.append(
             f"ties change a mean by more than 0.0005. The values follow the rule of the convention "
             f"{one.convention}; `ties averaged` is independent of it"

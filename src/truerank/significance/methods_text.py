@@ -10,6 +10,7 @@ from truerank.core.printing import counted, latex_escaped
 from truerank.measures.conventions import titled
 from truerank.significance.comparison_text import family
 from truerank.significance.paired import LEVEL
+from truerank.significance.paper_table import tied_means
 
 _TESTS = {
     "randomisation": ("paired randomisation test ({resamples} resamples)", "smucker2007"),
@@ -90,6 +91,12 @@ def methods_text(results: Mapping[str, Any], topics: str | None = None, seed: An
         lines.append(f"P-values are {corrected}; differences with p < {LEVEL} are called significant.")
     else:
         lines.append(f"A difference with p < {LEVEL} is called significant.")
+    lines += [
+        f"{measure} orders documents with the same score by the rule of the convention; averaged over all their "
+        f"orders, the mean is {told}."
+        for measure, one in results.items()
+        if (told := tied_means(one))
+    ]
     if first.look > 1:
         lines.append(f"This is comparison {first.look} on these queries, for which the level is divided.")
     if first.rank_sets:

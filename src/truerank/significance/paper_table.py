@@ -24,6 +24,12 @@ def letter(number: int) -> str:
     return chr(ord("a") + number % 26) + (str(number // 26) if number >= 26 else "")
 
 
+def tied_means(one: Any) -> str:
+    """Return the means with ties averaged of the systems that ties move, in words."""
+    moved = getattr(one, "moved_by_ties", {})  # learners have values of several fits
+    return ", ".join(f"{mean:.4f} for {name}, not {one.means[name]:.4f}" for name, mean in moved.items())
+
+
 def paper_table(
     results: Mapping[str, Any],
     style: str = "latex",
@@ -186,6 +192,7 @@ def _caption(
     about += ["±: standard deviation over seeds of training"] if seeds else []
     if any("95% interval" in _more(one, show) for one in results.values()):
         about.append(f"intervals: {'mean' if letters else f'{first.interval_of}, this pair alone'}")
+    about += [f"{measure} with ties averaged: {told}" for measure, one in results.items() if (told := tied_means(one))]
     about += ["d: Cohen's d"] if "effects" in show and not letters else []
     about += [RANKS.replace("`", "")] if "ranks" in show and first.rank_sets else []
     return f"{'; '.join(about)}."
@@ -193,7 +200,7 @@ def _caption(
 
 def _csv(results: Mapping[str, Any]) -> str:
     header = ["measure", "convention", "ranker", "mean", "low", "high", "against", "difference", "difference_low"]
-    header += ["difference_high", "p", "p_adjusted", "wins", "losses", "ties"]
+    header += ["difference_high", "p", "p_adjusted", "wins", "losses", "ties", "tie_averaged"]
     rows: list[list[Any]] = []
     for measure, one in results.items():
         for name, mean in one.means.items():
@@ -203,7 +210,7 @@ def _csv(results: Mapping[str, Any]) -> str:
                 if pair is not None:
                     row += [pair.b, pair.difference, pair.low, pair.high, pair.p, pair.p_adjusted]
                     row += [pair.wins, pair.losses, pair.ties]
-                rows.append([*row, *[""] * (len(header) - len(row))])
+                rows.append([*row, *[""] * (len(header) - 1 - len(row)), one.tie_averaged.get(name, "")])
     shown = io.StringIO()
     writer = csv.writer(shown, lineterminator="\n")
     writer.writerow(header)

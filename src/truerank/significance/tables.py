@@ -18,7 +18,7 @@ from truerank.data.remarks import FORBIDS, Remark, in_order
 from truerank.significance import comparison_text
 from truerank.significance.intervals import Interval, Verdict
 from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of, gain_by
-from truerank.significance.paper_table import paper_table
+from truerank.significance.paper_table import paper_table, tied_means
 from truerank.significance.ranks import groups_alike, rank_sets
 from truerank.significance.unjudged import about_unjudged
 
@@ -218,17 +218,19 @@ class Comparison(Compared):
 
     @property
     def remarks(self) -> list[Remark]:
-        """The remarks on the experiment, and on pairs in doubt because of unjudged documents."""
-        found = self.unjudged[0].get("unjudged", ())
+        """The remarks on the experiment, on ties, and on pairs in doubt because of unjudged documents."""
+        found, tied = self.unjudged[0].get("unjudged", ()), self.moved_by_ties
+        shown = f"{self.measure} with ties averaged is {tied_means(self)}"
+        own = [*super().remarks, *([Remark("ties", shown, len(tied), list(tied))] if tied else [])]
         if not found:
-            return [*super().remarks]
+            return in_order(own)
         pairs = [f"{one['a']} against {one['b']}" for one in found]
         shown = ", ".join(pairs[:3]) + (" …" if len(pairs) > 3 else "")
         shares = {one[side]: one[f"share_{side}"] for one in found for side in "ab"}
         outside = [name for name, share in shares.items() if share < 1.0 == max(shares.values())]
         if outside:  # all that a system in the pool ranks to the pool's depth is judged
             shown += f"; {', '.join(outside)} probably did not contribute to the pool (see pool_bias)"
-        return in_order([*super().remarks, Remark("unjudged-documents", shown, len(pairs), pairs)])
+        return in_order([*own, Remark("unjudged-documents", shown, len(pairs), pairs)])
 
     def influence(self, a: str, b: str) -> Influence | None:
         """Compare `a` with `b` without the single query that matters most; all comparisons are repeated without it.
@@ -318,9 +320,11 @@ class Comparison(Compared):
         ours, theirs = (np.asarray(self.per_query[name], dtype=np.float64) for name in (a, b))
         return self._sign * differences_of(ours, theirs)
 
-    def ties_matter(self) -> bool:
-        """Return whether averaging over the orders of tied documents moves a ranker's mean by more than 0.0005."""
-        return any(abs(mean - self.means[name]) > _MOVED_BY_TIES for name, mean in self.tie_averaged.items())
+    @property
+    def moved_by_ties(self) -> dict[str, float]:
+        """The means over all orders of tied documents of the rankers that they move by more than 0.0005."""
+        averaged = self.tie_averaged.items()
+        return {name: mean for name, mean in averaged if abs(mean - self.means[name]) > _MOVED_BY_TIES}
 
     def moved_most(self, a: str, b: str, n: int = 3) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
         """Return up to `n` queries on which `a` gains most against `b`, and loses most, with differences."""
