@@ -107,7 +107,7 @@ def test_three_commands_to_a_model_with_evidence(shop, capsys):
     (pair,) = report["pairs"]
     assert (pair["a"], pair["b"], report["baseline"]) == ("m", "current_score", "current_score")
     assert pair["difference"] > 0
-    assert report["training_queries"]["m.json"]["training_queries"] == 0
+    assert report["training_queries"]["m"]["training_queries"] == 0
     for words in ("predict m.json test.parquet -o s.txt", "evaluate --model m.json --data test.parquet"):
         assert main(words.split()) == 0  # the model knows its columns
     assert main(["compare", "m.json", "--data", "train.parquet", "--baseline", "current_score"]) == 1

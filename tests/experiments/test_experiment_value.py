@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from truerank import Experiment
+from truerank import Experiment, RankingData, SingleFeature
+from truerank.core.errors import InvalidInputError
+from truerank.data.provenance import TrainingSketch
 
 
 def random_lists(r, queries):
@@ -63,6 +65,86 @@ def test_a_part_has_a_coverage_of_its_own(seed, topics):
             assert [one.code for one in part.remarks] == [one.code for one in anew.remarks]
             assert part.facts()["coverage"]["qrels"] == 8
             assert "8 topics of the segment" in str(part.coverage)
+
+
+def told(experiment):
+    """All facts of an experiment and of its results, with the words of a whole."""
+    results = [*experiment.evaluate().values(), *experiment.compare(test="t").values()]
+    found = [experiment.facts(), [one.to_dict() for one in experiment.remarks], experiment.training_text]
+    found += [experiment.topics_text.replace("the segment", "the qrels")]
+    for one in results:
+        shown = one.to_dict()
+        found.append({name: shown[name] for name in ("training_queries", "remarks", "queries") if name in shown})
+    return repr(found).replace("the segment", "the qrels"), figures(experiment)
+
+
+def made(code, *given, **settings):
+    """An experiment, or None if it is refused with a code."""
+    try:
+        return Experiment(*given, **settings)
+    except InvalidInputError as error:
+        if error.code != code:
+            raise
+    return None
+
+
+def judged_rows(r, m, p):
+    """Rows with odd grades, equal documents, queries of one document, and grades without a relevant document."""
+    sizes = r.integers(1, 9, size=m)
+    X = r.normal(size=(sizes.sum(), p)).round(int(r.integers(0, 3)))
+    y = r.integers(0, 3, size=len(X)) * np.repeat(r.random(m) < 0.8, sizes)
+    y = np.where(r.random(len(X)) < 0.02, r.choice([-1.0, 0.5, 20.0]), y)
+    return RankingData(X, y, np.repeat([f"q{k}" for k in range(m)], sizes))
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.filterwarnings("ignore:SingleFeature learned nothing")
+def test_facts_of_a_part_are_those_of_an_experiment_on_its_queries_alone(seed):
+    r = np.random.default_rng(seed)
+    m, p = int(r.integers(12, 60)), int(r.choice([2, 6]))
+    data = judged_rows(r, m, p)
+    rule = ["leave out", "keep"][seed % 2]
+    models = {}
+    for number in range(2):
+        seen = data.take_queries(r.choice(m, size=int(r.integers(1, m // 2)), replace=False))
+        models[f"m{number}"] = model = SingleFeature(number).fit(seen)
+        if r.random() < 0.5:
+            model.training_sketch_ = TrainingSketch.of(seen, size=int(r.integers(2, 40)))
+    systems = models | {"scores": r.normal(size=data.n_rows)}
+    segments = {query: str(r.integers(0, 3)) for query in data.query_ids.tolist()}
+    convention = r.choice(["ranklib", "trec"])
+    given = {"convention": convention, "training_queries": rule, "measures": "AP nDCG@5"}
+    whole = made("training-queries", data, systems, segments=segments, **given)
+    for name, part in ({} if whole is None else whole.by_segment()).items():
+        chosen = np.flatnonzero([segments[query] == name for query in data.query_ids.tolist()])
+        own = data.take_queries(chosen)
+        rows = np.isin(data.query_index, chosen)
+        anew = made("training-queries", own, models | {"scores": systems["scores"][rows]}, **given)
+        assert ("mostly-training-queries" in [one.code for one in part.remarks]) == (anew is None)
+        if anew is None:
+            assert "No verdict" in part.compare(test="t").summary
+            continue
+        np.testing.assert_equal(told(part), told(anew))
+        assert list(part.facts()["training_queries"]) == list(part.evaluate())[:2]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_facts_of_a_part_of_runs_are_those_of_an_experiment_on_its_topics_alone(seed):
+    r = np.random.default_rng(seed)
+    queries = [f"q{k}" for k in range(18)]
+    qrels, runs = random_lists(r, queries)
+    for query in queries[::3]:
+        qrels[query] = {f"d{k}": int(r.choice([-1, 0, 20])) for k in range(4)}
+    runs["a"] = {q: run for q, run in runs["a"].items() if r.random() < 0.8}
+    runs["b"] = {q: {f"x{d}": s for d, s in run.items()} if r.random() < 0.7 else run for q, run in runs["b"].items()}
+    segments, given = {q: str(r.integers(0, 4)) for q in queries}, {"topics": ["common", "all"][seed % 2]}
+    whole = Experiment(qrels, runs, "nDCG@5 AP", segments=segments, **given)
+    for name, part in whole.by_segment().items():
+        own = {q: one for q, one in qrels.items() if segments[q] == name}
+        some = {system: {q: run[q] for q in own if q in run} for system, run in runs.items()}
+        anew = made("no-shared-topic", own, some, "nDCG@5 AP", **given) if all(some.values()) else None
+        if anew is not None:
+            np.testing.assert_equal(told(part), told(anew))
 
 
 def test_an_experiment_does_not_change():

@@ -109,7 +109,7 @@ def run(args: Arguments) -> int:
         "cross_validated": [vars(row) for row in choice.comparisons],
         "calibration_error": error
         and {"plain": error.plain, "debiased": error.debiased, "low": error.low, "high": error.high},
-        "training_queries": None if seen is None else seen.report[str(args.model)],
+        "training_queries": None if seen is None else seen.to_dict()[str(args.model)],
         "model": args.output,
     }
     parts = ", ".join(f"{name} {weight:.2f}" for name, weight in choice.weights.items())
@@ -166,7 +166,7 @@ def _ranker(args: Arguments, file: str, judged: str) -> _Found:
             seen = about_training(
                 args.training_queries, {file: model}, data, instead=("use other queries", "add --cv 5")
             )
-            data, about = seen.kept(data), seen.text
+            data, about = seen.kept(data), str(seen)
         data = data.as_grouped()
         light = data.without_features()
         relevant, query = _grades(light, judged) >= args.rel, light.query_index

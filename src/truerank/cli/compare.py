@@ -59,9 +59,7 @@ class Arguments(
 
 def run(args: Arguments) -> int:
     """Compare each ranker with the baseline, or all pairs."""
-    from truerank.data.provenance import UNRECOGNISED
     from truerank.measures.conventions import titled
-    from truerank.measures.coverage import exceptions
     from truerank.significance.comparison_text import CHOSEN
     from truerank.significance.paired import LEVEL
     from truerank.significance.paper_table import paper_table
@@ -88,19 +86,17 @@ def run(args: Arguments) -> int:
         if args.json:
             common.print_report(args, report)
             return 0
-    seen, coverage = experiment.training, experiment.coverage
     methods = [found.methods_text()] if args.cite else []
     if args.format in ("latex", "markdown", "csv"):
-        table = paper_table(results, args.format, None if coverage is None else str(coverage), args.show, args.rope)
-        print(*[table, *methods], sep="\n\n")
-        common.note("\n".join(map(str, filter(None, [coverage, UNRECOGNISED if seen is None else seen.text, CHOSEN]))))
+        print(*[paper_table(results, args.format, found.topics_text, args.show, args.rope), *methods], sep="\n\n")
+        common.note("\n".join(filter(None, [experiment.topics_text, experiment.training_text, CHOSEN])))
         return 0
-    parts = [found.summary] if seen is None else [found.summary, seen.text]
-    parts += [] if coverage is None else [f"{coverage}{exceptions(experiment.measures, args.topics)}"]
+    seen = experiment.training is not None
+    parts = [found.summary, experiment.training_text if seen else "", experiment.topics_text]
     parts.append(f"convention {titled(experiment.convention)}{named.about_convention}")
-    print(*[*parts, found.text(args.format or "text"), CHOSEN, *methods], sep="\n\n")
-    if seen is None:
-        print(UNRECOGNISED)
+    print(*filter(None, [*parts, found.text(args.format or "text"), CHOSEN, *methods]), sep="\n\n")
+    if not seen:
+        print(experiment.training_text)
     first = next(iter(results.values()))
     differ = set(first._differences(first.best.a, first.best.b).tolist()) - {0.0}
     undecided = first.best.p_adjusted >= LEVEL and len(differ) >= 5  # the fewest that show the power

@@ -33,9 +33,7 @@ class Arguments(options.Compared, options.Columns, options.Collapse, options.Clu
 
 def run(args: Arguments) -> int:
     """Evaluate a system; print the values, the convention, empty queries, missing topics and ties."""
-    from truerank.data.provenance import UNRECOGNISED
     from truerank.measures import parse_measures
-    from truerank.measures.coverage import exceptions
 
     named = named_systems(args)
     if len(named.files) > 1:
@@ -61,7 +59,6 @@ def run(args: Arguments) -> int:
         report = {"explained": [one.to_dict() for one in explained]}
         return common.show(args, report, "\n\n".join(map(str, explained)))
     experiment = experiment_of(args, named, args.measures)
-    seen, coverage = experiment.training, experiment.coverage
     if args.every_convention:
         return _every_convention(args, names, experiment)
     (result,) = experiment.evaluate().values()
@@ -69,12 +66,12 @@ def run(args: Arguments) -> int:
     record(args, report)
     if args.json:
         return common.show(args, report, "")
-    about = [] if seen is None else [seen.text]
-    about += [] if coverage is None else [f"{coverage}{exceptions(experiment.measures, args.topics)}"]
-    print("\n\n".join([result.summary, *about]) + "\n")
+    seen = experiment.training is not None
+    about = [experiment.training_text if seen else "", experiment.topics_text]
+    print("\n\n".join(filter(None, [result.summary, *about])) + "\n")
     _print(report, result, args.per_query, named.about_convention)
-    if seen is None:
-        print(UNRECOGNISED)
+    if not seen:
+        print(experiment.training_text)
     next_command(args, "report")
     return 0
 
@@ -90,8 +87,8 @@ def _every_convention(args: Arguments, names: str, experiment: Experiment) -> in
     rows = [[name, *(one.get(name) for one in claims.values())] for name in CONVENTIONS]
     fixed = {name: one.convention for name, one in parsed.items() if one.convention != "ranklib"}
     text = common.table([row for row in rows if row[1:] != [None] * len(claims)], ["convention", *claims])
-    about = [one for one in (experiment.training and experiment.training.text, experiment.coverage) if one]
-    text = "\n\n".join([*map(str, about), text])
+    about = [experiment.training_text if experiment.training else "", experiment.topics_text]
+    text = "\n\n".join(filter(None, [*about, text]))
     for name, own in fixed.items():
         text += f"\n\n{name} always has the convention {own}. Use {parsed[name].name} to compare conventions"
     refused = {convention: why for one in claims.values() for convention, why in one.refused.items()}

@@ -78,7 +78,7 @@ def _features(args: Arguments, model: Any, data: Any, convention: str, most: int
         models[args.train] = SimpleNamespace(**learned)  # in place of the models without a feature
     seen = about_training(args.training_queries, models, data)
     if not args.json:
-        print(seen.text + "\n")
+        print(f"{seen}\n")
     data = seen.kept(data)
     measured: dict[str, Any] = {"measure": args.measure, "convention": convention}
     shuffled = truerank.permutation_importance(model, data, random_state=0, **measured)
@@ -95,7 +95,7 @@ def _features(args: Arguments, model: Any, data: Any, convention: str, most: int
         for row in rows if "gone" in found else ():
             del row["gone"]["noise_floor"]
         common.print_report(
-            args, {"measure": shuffled.measure, "own": kind, "training_queries": seen.report, "features": rows}
+            args, {"measure": shuffled.measure, "own": kind, "training_queries": seen.to_dict(), "features": rows}
         )
         return
     header, shown = ["feature", kind], {"shuffled": 5, "gone": 4}  # the last is the noise floor

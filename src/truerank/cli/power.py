@@ -28,7 +28,7 @@ def run(args: Arguments) -> int:
         args.effect, test=args.test, comparisons=args.comparisons, power=args.power, level=args.level, at=args.queries,
         random_state=args.seed,
     )  # fmt: skip
-    about = [str(one) for one in (experiment.coverage, experiment.training and experiment.training.text) if one]
+    about = [one for one in (experiment.topics_text, experiment.training and experiment.training_text) if one]
     common.show(args, found.to_dict(), "\n\n".join([str(found), *about]))
     next_command(args, "compare", measure=[args.measure])
     return 0

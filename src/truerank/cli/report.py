@@ -58,7 +58,7 @@ def run(args: Arguments) -> int:
     experiment = experiment_of(args, named, args.measures, baseline=args.baseline and named.baseline(args.baseline))
     evidence = experiment.evidence()
     if experiment.training is not None:
-        common.note(experiment.training.text)
+        common.note(experiment.training_text)
     if args.json:
         common.print_report(args, evidence.to_dict())
         return 0

@@ -15,7 +15,7 @@ import binascii
 import hashlib
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,36 +124,79 @@ class TrainingSketch:
         return f"TrainingSketch({len(self.rows)} queries{'' if self.complete[0] else ' of more'})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Overlap:
     """The queries of some data that a model was trained on.
 
     Attributes
     ----------
-    matched : bool array (m,)
+    seen : bool array (m,)
         Queries of the data with the rows of a training query, or with at least half of their rows in one.
-    recognisable : int
-        Number of queries that can be recognised: all m, unless the sketch is incomplete, or the model has fewer than
-        five columns with too few distinct values (see `training_queries`).
-    same_ids : int
-        Number of other queries with the id of a training query.
-    reason : str
-        Reason why training queries cannot be recognised; "" if they can.
-    by_rows : int or None
-        Number of queries with enough rows (four) to be recognised after a document was added or removed. None if the
-        model keeps no digests of single rows: it has fewer than five columns, or was saved by an older version.
+    known : bool array (m,)
+        Queries that can be recognised: all, unless the sketch is incomplete, or the model has fewer than five columns
+        with too few distinct values (see `training_queries`).
+    same : bool array (m,)
+        Queries with the id of a training query.
+    enough : bool array (m,) or None
+        Queries with enough rows (four) to be recognised after a document was added or removed. None if the model keeps
+        no digests of single rows: it has fewer than five columns, or was saved by an older version.
+    sampled : bool
+        Whether the sketch covers a sample of the training queries.
+    sketched : bool
+        Whether the model has a sketch of its training queries.
     """
 
-    matched: np.ndarray = field(repr=False)
-    recognisable: int
-    same_ids: int = 0
-    reason: str = ""
-    by_rows: int | None = None
+    seen: np.ndarray = field(repr=False)
+    known: np.ndarray = field(repr=False)
+    same: np.ndarray = field(repr=False)
+    enough: np.ndarray | None = field(repr=False, default=None)
+    sampled: bool = False
+    sketched: bool = True
+
+    def take_queries(self, queries: np.ndarray) -> Overlap:
+        """Return the overlap of some queries, by number or as a mask."""
+        enough = None if self.enough is None else self.enough[queries]
+        taken = {"seen": self.seen[queries], "known": self.known[queries], "same": self.same[queries]}
+        return replace(self, **taken, enough=enough)
+
+    @property
+    def matched(self) -> np.ndarray:
+        """The training queries (m,); none if they cannot be recognised."""
+        return np.zeros_like(self.seen) if self.reason else self.seen
+
+    @property
+    def recognisable(self) -> int:
+        """The number of queries that can be recognised."""
+        return int(self.known.sum())
+
+    @property
+    def same_ids(self) -> int:
+        """The number of other queries with the id of a training query."""
+        return 0 if self.reason else int((self.same & self.known & ~self.seen).sum())
+
+    @property
+    def by_rows(self) -> int | None:
+        """The number of queries with enough rows, see `enough`."""
+        return None if self.reason or self.enough is None else int(self.enough.sum())
+
+    @property
+    def reason(self) -> str:
+        """The reason why training queries cannot be recognised; "" if they can."""
+        if not self.sketched:
+            return (
+                "the model has no sketch of its training queries (it is from another tool, or has a sketch of size 0)"
+            )
+        if self.recognisable >= (min(self.of, FEWEST) if self.sampled else 1) or self.seen.any():
+            return ""
+        if not self.sampled:
+            return f"the model has fewer than {FEWEST_COLUMNS} columns, which have too few distinct values in a query"
+        of = f"{self.recognisable} of {counted(self.of, 'query')}"
+        return f"the model's sketch covers a sample of its training queries, and only {of} could be in it"
 
     @property
     def of(self) -> int:
         """The number of queries m."""
-        return len(self.matched)
+        return len(self.seen)
 
     @property
     def recognised(self) -> int:
@@ -234,10 +277,10 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     m = data.n_queries
     found = [(sketch, query_digests(seen), seen) for sketch, seen in _sketches(model, data)]
     if not found:
-        why = "the model has no sketch of its training queries (it is from another tool, or has a sketch of size 0)"
-        return Overlap(np.zeros(m, dtype=bool), 0, reason=why)
+        none = np.zeros(m, dtype=bool)
+        return Overlap(none, none, none, sketched=False)
     matched, known, same = np.zeros(m, dtype=bool), np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
-    by_rows: int | None = None
+    by_rows: np.ndarray | None = None
     for sketch, (rows, ids), seen in found:
         matched |= _are_among(rows, sketch.rows)
         same |= _are_among(ids, sketch.ids)
@@ -247,18 +290,10 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
             enough, near = map(np.concatenate, zip(*seen.statistics(part_matches, *state, merge=beside)))
             matched |= near
             within |= enough
-            by_rows = int(enough.sum()) if by_rows is None else min(by_rows, int(enough.sum()))
+            by_rows = enough if by_rows is None else by_rows & enough
         known &= within
-    known |= matched
-    recognisable = int(known.sum())
     sampled = any(not sketch.complete[0] for sketch, _, _ in found)
-    if recognisable < (min(m, FEWEST) if sampled else 1) and not matched.any():
-        of = f"{recognisable} of {counted(m, 'query')}"
-        why = f"the model's sketch covers a sample of its training queries, and only {of} could be in it"
-        if not sampled:
-            why = f"the model has fewer than {FEWEST_COLUMNS} columns, which have too few distinct values in a query"
-        return Overlap(np.zeros(m, dtype=bool), recognisable, reason=why)
-    return Overlap(matched, recognisable, int((same & known & ~matched).sum()), by_rows=by_rows)
+    return Overlap(matched, known | matched, same, by_rows, sampled)
 
 
 class Score(float):

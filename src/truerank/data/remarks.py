@@ -36,6 +36,11 @@ CODES = {
         "queries on which a model was trained; the values are too optimistic for new queries",
         "leave out the training queries, or use other queries",
     ),
+    "mostly-training-queries": Code(
+        FORBIDS,
+        "models that were trained on more than half of the queries; the other queries may be changed training queries",
+        "use queries on which no model was trained",
+    ),
     "training-queries-left-out": Code(
         CHANGES, "queries on which a model was trained, which are left out", "use queries on which no model was trained"
     ),

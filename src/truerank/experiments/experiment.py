@@ -26,6 +26,7 @@ from truerank.core.types import (
     Topics,
     TrainingRule,
 )
+from truerank.data.provenance import UNRECOGNISED
 from truerank.data.remarks import Remark, in_order
 from truerank.experiments.policy import (
     TRAINING_QUERIES,
@@ -34,17 +35,18 @@ from truerank.experiments.policy import (
     check_order,
     settle_training,
 )
-from truerank.experiments.systems import (
-    Checks,
-    JudgedScores,
-    are_rows,
-    by_name,
-    resolve_rows,
-    resolve_runs,
-)
+from truerank.experiments.systems import Checks, are_rows, by_name, resolve_rows, resolve_runs
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import DEFAULT_CONVENTION
-from truerank.measures.coverage import Coverage, check_topics, covered_topics, over_topics, settle_topics
+from truerank.measures.coverage import (
+    Coverage,
+    JudgedScores,
+    check_topics,
+    exceptions,
+    of_queries,
+    over_topics,
+    settle_topics,
+)
 from truerank.measures.evaluation import Evaluations, evaluate_judged
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
@@ -134,7 +136,8 @@ class Experiment:
     training: Provenance | None = None
     coverage: Coverage | None = None
     note: str = ""
-    _there: tuple[Any, dict[str, np.ndarray]] | None = None  # queries of the qrels, and which of them each run has
+    _all: Any = None  # JudgedScores, also of queries that are left out
+    _part_of: np.ndarray | None = None  # the numbers of the queries of a part
     _given: Sequence[Any] = ()  # MeasuredValues
     _ids: Sequence[Any] | None = None
     _one_measure: bool = True
@@ -180,27 +183,13 @@ class Experiment:
             if segments is not None:
                 judgements, segments = resolve("truerank.experiments.segments:labels_in")(judgements, segments)
             found = resolve_runs(judgements, named, several=several, collapse=collapse)
-        judged = found.judged
-        training: Provenance | None = None
-        coverage: Coverage | None = None
-        if found.models:
-            by_file = {one.path or name: one.model for name, one in found.models.items()}
-            training = settle_training(by_file, found.data, training_queries)
-            if not training.keep.all():
-                judged = _of_queries(judged, training.keep.nonzero()[0])
-        there = None
-        if not rows:
-            there = next(iter(judged.values()))[0].query_ids, {name: one.sizes > 0 for name, (one, _) in judged.items()}
-            if len(judged) > 1:
-                judged, coverage = settle_topics(judged, topics)
-            else:  # one run keeps the topics that it lacks, with the value NaN or 0
-                _, coverage = covered_topics(there[1], topics)
+        models = {name: one.model for name, one in found.models.items()}
+        training = settle_training(models, found.data, training_queries) if models else None
         self._hold(
-            baseline, judged, measures=parsed, convention=known, judged=judged,
-            models={name: one.model for name, one in found.models.items()},
-            several=several, data=found.data, topics=topics, segments=segments, training=training, coverage=coverage,
-            note=found.note, _checks=found.checks, _there=there,
+            baseline, found.judged, measures=parsed, convention=known, models=models, several=several, data=found.data,
+            topics=topics, segments=segments, note=found.note, _checks=found.checks,
             _one_measure=len(parsed) == 1 and not isinstance(measures, list | tuple),
+            **_settled(found.judged, training, topics, None if rows else "the qrels"),
         )  # fmt: skip
 
     def _hold(self, baseline: str | None, names: Iterable[str], **settled: Any) -> None:
@@ -272,7 +261,7 @@ class Experiment:
         """The remarks on the judgements and systems, each kind once for each source."""
         remarks = []
         for source, check in self._checks:
-            for remark in check(self.convention):
+            for remark in check(self.convention, self._part_of):
                 remark.source = source
                 remarks.append(remark)
         return remarks
@@ -284,9 +273,19 @@ class Experiment:
         settled = settled if self.coverage is None else [*settled, *about_topics(self.coverage)]
         return in_order([*self.found, *settled])
 
+    @property
+    def training_text(self) -> str:
+        """The training queries of each model in words."""
+        return UNRECOGNISED if self.training is None else str(self.training)
+
+    @property
+    def topics_text(self) -> str:
+        """The topics of the means of runs in words, and measures with a rule of their own; "" without runs."""
+        return "" if self.coverage is None else f"{self.coverage}{exceptions(self.measures, self.topics)}"
+
     def facts(self) -> dict[str, Any]:
         """Return the entries of results for JSON: training queries and coverage of topics."""
-        training = {"training_queries": None if self.training is None else self.training.report}
+        training = {"training_queries": None if self.training is None else self.training.to_dict()}
         own = {name: [line._asdict() for line in lines] for name, lines in self.compared_segments.items()}
         coverage = {} if self.coverage is None else {"coverage": self.coverage.to_dict()}
         return training | coverage | ({"segments": own} if own else {})
@@ -462,8 +461,7 @@ class Experiment:
         InvalidInputError
             Without `segments`, or if a column has several values in a query or a mapping lacks a query.
         """
-        names = self.segment_names()
-        return {name: self._part(name, np.flatnonzero(names == name)) for name in dict.fromkeys(names.tolist())}
+        return {name: self._part(name) for name in dict.fromkeys(self.segment_names().tolist())}
 
     def segment_names(self) -> np.ndarray:
         """Return the segment of each query, text (m,); "" means no segment."""
@@ -476,20 +474,18 @@ class Experiment:
             return {}
         return dict(resolve("truerank.experiments.segments:compared_segments")(self))
 
-    def _part(self, name: str, chosen: np.ndarray) -> Experiment:
-        data, training, coverage = self.rows, self.training, None
-        if self._there is not None:
-            queries, there = self._there
-            known = {str(query) for query, own in self.segments.items() if str(own) == name}
-            inside = np.array([str(query) in known for query in queries.tolist()])
-            coverage = Coverage.of({run: own[inside] for run, own in there.items()}, self.topics, "the segment")
+    def _part(self, name: str) -> Experiment:
+        """Return the experiment of the queries of a segment, whose training queries and topics are settled anew."""
+        known = {str(query) for query, own in self.segments.items() if str(own) == name}
+        queries = next(iter(self._all.values()))[0].query_ids.tolist()
+        chosen = np.array([number for number, query in enumerate(queries) if str(query) in known])
+        training = None if self.training is None else self.training.take_queries(chosen)
+        whole = None if self.coverage is None else "the segment"
         return self._but(
-            judged=_of_queries(self.judged, chosen),
             segments=None,
-            coverage=coverage,
-            _there=None,
-            data=None if data is None else data.take_queries(chosen),
-            training=training and training._replace(keep=np.ones(len(chosen), dtype=bool)),
+            data=None if self.data is None else self.data.take_queries(chosen),
+            _part_of=chosen,
+            **_settled(of_queries(self._all, chosen), training, self.topics, whole),
         )
 
     def methods_text(self, **settings: Any) -> str:
@@ -512,10 +508,18 @@ class Experiment:
             stream.write(text)
 
 
-def _of_queries(judged: JudgedScores, chosen: np.ndarray) -> JudgedScores:
-    """Return the judgements and scores of some queries; systems keep shared judgements."""
-    taken = {id(one): one.take_queries(chosen) for one, _ in judged.values()}
-    return {name: (taken[id(one)][0], scores[taken[id(one)][1]]) for name, (one, scores) in judged.items()}
+def _settled(
+    judged: JudgedScores, training: Provenance | None, topics: str | None, whole: str | None
+) -> dict[str, Any]:
+    """Return the fields of an experiment that depend on its queries; `whole` names the topics of runs."""
+    kept, coverage = judged, None
+    if training is not None and not training.keep.all():
+        kept = of_queries(judged, np.flatnonzero(training.keep))
+    if whole is not None and len(judged) > 1:
+        kept, coverage = settle_topics(judged, topics, whole)
+    elif whole is not None:  # one run keeps the topics that it lacks, with the value NaN or 0
+        coverage = Coverage.of({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics, whole)
+    return {"judged": kept, "training": training, "coverage": coverage, "_all": judged}
 
 
 def _check_order(judgements: Any) -> None:

@@ -7,31 +7,41 @@ remarks that a command or function must print, because they change the figures.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.data.checkup import FIRST_IDS, examine, of_grades
+from truerank.data.grouping import places_of
 from truerank.data.remarks import NOTE, Remark
 from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
 from truerank.measures.conventions import convention_value
-from truerank.measures.coverage import Coverage
+from truerank.measures.coverage import Coverage, JudgedScores, of_queries
+
+if TYPE_CHECKING:
+    from truerank.data.provenance import Overlap
 
 TRAINING_QUERIES = ("leave out", "keep", "refuse")
 
 
-def about_data(data: Rows, convention: str | None = None, *, trains: bool = False) -> list[Remark]:
-    """Return the remarks on judged rows that change figures under a convention, or change a model (`trains`)."""
+def about_data(
+    data: Rows, convention: str | None = None, queries: np.ndarray | None = None, *, trains: bool = False
+) -> list[Remark]:
+    """Return the remarks on judged rows (of some `queries`) that change figures, or change a model (`trains`)."""
+    data = data if queries is None else data.take_queries(queries)
     return _that_matter(examine(data, quick=True), convention, trains)
 
 
-def about_qrels(qrels: Qrels, convention: str | None = None) -> list[Remark]:
-    """Return the remarks on qrels that change figures, by default under the convention trec."""
-    first = qrels.ids.take(np.arange(min(qrels.n_rows, FIRST_IDS))).texts
-    found = of_grades(qrels.grades, qrels.offsets, qrels.query_ids, first)
+def about_qrels(qrels: Qrels, convention: str | None = None, queries: np.ndarray | None = None) -> list[Remark]:
+    """Return the remarks on qrels (of some `queries`) that change figures, by default under the convention trec."""
+    queries = np.arange(qrels.n_queries) if queries is None else queries
+    rows, offsets = places_of(qrels.offsets, queries)
+    first = qrels.ids.take(rows[:FIRST_IDS]).texts
+    found = of_grades(qrels.grades[rows], offsets, qrels.query_ids[queries], first)
     return _that_matter(found, convention or "trec")
 
 
@@ -41,23 +51,63 @@ def about_runs(contradicts: Mapping[str, bool]) -> list[Remark]:
     return [Remark("contradicting-ranks", ", ".join(names), len(names), names)] if names else []
 
 
-def about_documents(strangers: Mapping[str, tuple[str, str]]) -> list[Remark]:
-    """Return the remark on runs without a judged document, from one document of each run and one of the qrels."""
-    shown = [f"{name} ({own!r:.60}, and in the qrels {other!r:.60})" for name, (own, other) in strangers.items()]
-    return [Remark("no-judged-document", ", ".join(shown), len(shown), list(strangers))] if shown else []
+def about_documents(qrels: Qrels, judged: JudgedScores, _: str, queries: np.ndarray | None = None) -> list[Remark]:
+    """Return the remark on judged runs without a judged document (of some `queries`)."""
+    judged = judged if queries is None else of_queries(judged, queries)
+    strangers = [name for name, (own, _) in judged.items() if own.n_rows and qrels.n_rows and not own.known.any()]
+    shown = [
+        f"{name} ({str(judged[name][0].tie_keys[0])!r:.60}, and in the qrels {str(qrels.doc_ids[0])!r:.60})"
+        for name in strangers
+    ]
+    return [Remark("no-judged-document", ", ".join(shown), len(shown), strangers)] if shown else []
 
 
-class Provenance(NamedTuple):
-    """Training queries in data: a mask of queries to keep (m,), a sentence, counts by model for JSON, and remarks."""
+@dataclass(frozen=True)
+class Provenance:
+    """The training queries of models in data: the Overlap of each model, by name, and whether the rule is "keep"."""
 
-    keep: np.ndarray
-    text: str
-    report: dict[str, Any]
-    remarks: list[Remark]
+    overlaps: Mapping[str, Overlap]
+    keeps: bool = False
+
+    def take_queries(self, queries: np.ndarray) -> Provenance:
+        """Return the training queries among some queries."""
+        return replace(self, overlaps={name: one.take_queries(queries) for name, one in self.overlaps.items()})
+
+    @property
+    def keep(self) -> np.ndarray:
+        """The queries to keep, bool (m,)."""
+        seen = np.logical_or.reduce([one.matched for one in self.overlaps.values()])
+        return np.ones_like(seen) if self.keeps else ~seen
 
     def kept(self, data: Any) -> Any:
         """Return the data of the queries to keep."""
         return data if self.keep.all() else data.take_queries(self.keep)
+
+    def __str__(self) -> str:
+        """Return a sentence for each model."""
+        left = "; these queries are left out"
+        if self.keeps:
+            left = "; the values include these queries, and are too optimistic for new queries"
+        return "\n".join(f"{name}: {one}{left if one.recognised else ''}" for name, one in self.overlaps.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts of each model for JSON."""
+        return {
+            name: one.to_dict() | {"left_out": 0 if self.keeps else one.recognised}
+            for name, one in self.overlaps.items()
+        }
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """The remarks on models with training queries, and on models that were trained on most of the queries."""
+        seen = {name: one for name, one in self.overlaps.items() if one.recognised}
+        mostly = {} if self.keeps else {name: one for name, one in seen.items() if one.mostly}
+        codes = {"mostly-training-queries": mostly, f"training-queries-{'kept' if self.keeps else 'left-out'}": seen}
+        return [
+            Remark(code, ", ".join(f"{one.recognised} of {name}" for name, one in own.items()), len(own), list(own))
+            for code, own in codes.items()
+            if own
+        ]
 
 
 def settle_training(
@@ -74,38 +124,22 @@ def settle_training(
     from truerank.data.provenance import training_queries
 
     check_choice(rule, "training_queries", TRAINING_QUERIES)
-    keep, lines, report, left, kept = np.ones(data.n_queries, dtype=bool), [], {}, dict[str, int](), dict[str, int]()
-    for name, model in models.items():
-        found = training_queries(model, data)
-        about = f"{name}: {found}"
-        if rule != "keep" and (found.mostly or (rule == "refuse" and found.recognised)):
+    found = Provenance({name: training_queries(model, data) for name, model in models.items()}, rule == "keep")
+    for name, one in found.overlaps.items():
+        if rule != "keep" and (one.mostly or (rule == "refuse" and one.recognised)):
             raise InvalidInputError(
-                f"{about}. Values on training queries are too optimistic",
+                f"{name}: {one}. Values on training queries are too optimistic",
                 argument="training_queries",
                 remedies=[*instead, Remedy("to compute the values nevertheless", training_queries="keep")],
                 code="training-queries",
             )
-        if found.recognised and rule == "keep":
-            about += "; the values include these queries, and are too optimistic for new queries"
-            kept[name] = found.recognised
-        elif found.recognised:
-            about += "; these queries are left out"
-            left[name] = found.recognised
-            keep &= ~found.matched
-        lines.append(about)
-        report[name] = found.to_dict() | {"left_out": 0 if rule == "keep" else found.recognised}
-    if not keep.any():
+    if not found.keep.any():
         raise InvalidInputError(
-            f"{'; '.join(lines)}. No query is left",
+            f"{'; '.join(str(found).splitlines())}. No query is left",
             remedies=["use queries on which no model was trained"],
             code="training-queries",
         )
-    remarks = [
-        Remark(code, ", ".join(f"{count} of {name}" for name, count in counts.items()), len(counts), list(counts))
-        for code, counts in (("training-queries-kept", kept), ("training-queries-left-out", left))
-        if counts
-    ]
-    return Provenance(keep, "\n".join(lines), report, remarks)
+    return found
 
 
 def about_topics(coverage: Coverage) -> list[Remark]:

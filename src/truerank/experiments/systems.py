@@ -34,10 +34,10 @@ from truerank.experiments.policy import (
 from truerank.io.results import by_id, run_of
 from truerank.io.rows import Known, RowsAt, check_column
 from truerank.io.trec import as_qrels, judge_run, run_name
+from truerank.measures.coverage import JudgedScores
 from truerank.measures.evaluation import is_qrels, judged, named_list, named_runs, scores_in_order
 
 ROLES = ("qid", "y", "docid")  # columns of a table of judged rows that are no features
-JudgedScores = dict[str, tuple[Judgements, np.ndarray]]
 
 
 class ModelFile(NamedTuple):
@@ -47,14 +47,14 @@ class ModelFile(NamedTuple):
     model: Any
 
 
-Checks = list[tuple[str, Callable[[str], list[Remark]]]]
+Checks = list[tuple[str, Callable[[str, np.ndarray | None], list[Remark]]]]
 
 
 class Resolved(NamedTuple):
     """The systems of an experiment by name: judgements and scores in the same order of rows, and models.
 
-    `data` are the rows that models score, and `checks` the source and the function of the remarks on what was read,
-    under a convention.
+    `data` are the rows that models score. `checks` has the source and the function of the remarks on what was read,
+    under a convention; with the numbers of some queries, the remarks on these. The order of scores belongs to all.
     """
 
     judged: JudgedScores
@@ -127,20 +127,18 @@ def are_rows(judgements: Any, systems: Any) -> bool:
 def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool, collapse: Any = None) -> Resolved:
     """Return runs over qrels, each over all topics of the qrels; `collapse` maps chunks to documents."""
     qrels = as_qrels(judgements)
-    found, contradicts, topics, strangers = {}, {}, {}, {}
+    found, contradicts, topics = dict[str, Any](), {}, {}
     for name, given in progress(runs.items(), "runs"):
         run = by_id(run_of(given, name, collapse), qrels)
         found[name] = judge_run(qrels, run)
-        if not found[name][0].known.any() and qrels.n_rows and run.n_rows:
-            strangers[name] = str(run.doc_ids[0]), str(qrels.doc_ids[0])
         contradicts[name], topics[name] = run.contradicts_ranks, run.query_ids.tolist()
         if not several and not (qrels.n_queries and run.n_rows):
             what = "the qrels judge" if not qrels.n_queries else "the run ranks"
             raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query", code="nothing")
     check_shared_topics(qrels, topics)
     where = os.fspath(judgements) if isinstance(judgements, str | os.PathLike) else "qrels"
-    of_runs = [*about_documents(strangers), *about_runs(contradicts)]
-    checks: Checks = [(where, partial(about_qrels, qrels)), ("runs", lambda _: of_runs)]
+    checks: Checks = [(where, partial(about_qrels, qrels)), ("runs", partial(about_documents, qrels, found))]
+    checks.append(("runs", lambda *_: about_runs(contradicts)))
     return Resolved(found, {}, None, checks)
 
 
@@ -203,7 +201,7 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
         found[name] = judgements, own
     source = where.removeprefix("the ")
     checks: Checks = [] if data is None else [(source, partial(about_data, _used(data, known if readers else None)))]
-    checks.append((source, lambda _: ranks_as_scores(unstated, judgements.offsets)))
+    checks.append((source, lambda *_: ranks_as_scores(unstated, judgements.offsets)))
     return Resolved(found, models, data, checks, place, known, note)
 
 

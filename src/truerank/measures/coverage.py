@@ -23,6 +23,7 @@ from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
 
 TOPICS = ("common", "all")
+JudgedScores = dict[str, tuple[Judgements, np.ndarray]]  # judgements and scores (n,) by system
 _SHOWN = 5  # number of runs in messages
 
 
@@ -66,32 +67,34 @@ class Coverage:
         return {"topics": self.topics, "qrels": self.qrels, "runs": self.runs, "used": self.used}
 
 
+def of_queries(judged: JudgedScores, chosen: np.ndarray) -> JudgedScores:
+    """Return the judgements and scores of some queries, by number; systems keep shared judgements."""
+    taken = {id(one): one.take_queries(chosen) for one, _ in judged.values()}
+    return {name: (taken[id(one)][0], scores[taken[id(one)][1]]) for name, (one, scores) in judged.items()}
+
+
 def settle_topics(
-    judged: Mapping[str, tuple[Judgements, np.ndarray]], topics: str | None = None
-) -> tuple[dict[str, tuple[Judgements, np.ndarray]], Coverage]:
+    judged: JudgedScores, topics: str | None = None, whole: str = "the qrels"
+) -> tuple[JudgedScores, Coverage]:
     """Return judgements and scores over the topics of a comparison, and the coverage.
 
     `judged` has the results of `judge_run` by name of run, all over the topics of the qrels; a topic that a run lacks
     has no rows. Unless `topics` is "all", the result has only topics that all runs have. Raise InvalidInputError if the
     runs have different topics and `topics` is None, or if no topic is common to all runs.
     """
-    kept, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics)
-    if kept.all():
-        return dict(judged), coverage
-    taken = {}
-    for name, (judgements, scores) in judged.items():
-        part, rows = judgements.take_queries(np.flatnonzero(kept))
-        taken[name] = part, scores[rows]
-    return taken, coverage
+    kept, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics, whole)
+    return judged if kept.all() else of_queries(judged, np.flatnonzero(kept)), coverage
 
 
-def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -> tuple[np.ndarray, Coverage]:
+def covered_topics(
+    there: Mapping[str, np.ndarray], topics: str | None = None, whole: str = "the qrels"
+) -> tuple[np.ndarray, Coverage]:
     """Return the topics (m,) of a comparison and its coverage, from the topics (m,) that each run has.
 
     The errors are the errors of `settle_topics`.
     """
     check_topics(topics)
-    coverage = Coverage.of(there, topics)
+    coverage = Coverage.of(there, topics, whole)
     runs, n_all = coverage.runs, coverage.qrels
     common = np.logical_and.reduce(list(there.values()))
     n_common = int(common.sum())

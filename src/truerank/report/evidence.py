@@ -16,7 +16,6 @@ import numpy as np
 from truerank.core.charts import bars, lines
 from truerank.core.printing import counted
 from truerank.data.columns import as_in_training, shown_names
-from truerank.data.provenance import UNRECOGNISED
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.experiments.evidence import Evidence
 from truerank.measures import parse_measure
@@ -96,8 +95,8 @@ def make_report(
     elif first in compared:
         verdict += paragraph(finding(compared[first]))
     remarks = [f"{counted(results[0].empty, 'query')} without a relevant document."] if results[0].empty else []
-    remarks += (UNRECOGNISED if experiment.training is None else experiment.training.text).split("\n")
-    remarks += [] if experiment.coverage is None else [f"{experiment.coverage}."]
+    remarks += experiment.training_text.split("\n")
+    remarks += [f"{experiment.topics_text}."] if experiment.topics_text else []
     about = "".join(paragraph(line, quiet=True) for line in remarks)
     sections = [
         Section("summary", "Summary", verdict + chart(picture.plot()) + about),

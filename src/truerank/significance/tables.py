@@ -88,15 +88,20 @@ class Compared(Result):
         """The comparison by the first measure."""
         return next(iter(self.by_measure.values()))
 
+    @property
+    def topics_text(self) -> str | None:
+        """The topics of the means of runs in words; None without runs."""
+        return getattr(self.experiment, "topics_text", None) or None
+
     def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
         """Return the table of a paper for the package booktabs; for `show` and `rope` see `paper_table`."""
         first = self.first
-        return paper_table(self.by_measure, "latex", first._topics, show, first.rope if rope is None else rope)
+        return paper_table(self.by_measure, "latex", self.topics_text, show, first.rope if rope is None else rope)
 
     def methods_text(self, seed: Any = None) -> str:
         """Return the paragraph of a paper on data, measures, test and correction, and BibTeX of the cited methods."""
         first, write = self.first, resolve("truerank.significance.methods_text:methods_text")
-        return str(write(self.by_measure, first._topics, first.seed if seed is None else seed))
+        return str(write(self.by_measure, self.topics_text, first.seed if seed is None else seed))
 
     def _asked(self) -> dict[str, Any]:
         """Return the figures that were asked for: practical equivalence, and the paragraph of a paper."""
@@ -371,11 +376,6 @@ class Comparison(Compared):
     def by_measure(self) -> Mapping[str, Comparison]:
         """This comparison by its measure."""
         return {self.measure: self}
-
-    @property
-    def _topics(self) -> str | None:
-        coverage = getattr(self.experiment, "coverage", None)
-        return None if coverage is None else str(coverage)
 
     def _table(self, style: str) -> str:
         return comparison_text.systems_table(self, style)
