@@ -16,7 +16,10 @@ from truerank import (
     CalibratedRanker,
     Experiment,
     ObliviousBoosting,
+    RankingData,
     RidgeRanker,
+    SingleFeature,
+    load_model,
     load_sample,
     ranking_stability,
     read_letor,
@@ -27,7 +30,8 @@ from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.data.columns import names_of
 from truerank.data.ranking_data import Judgements
-from truerank.report.evidence import System, make_report
+from truerank.experiments.details import System
+from truerank.report.evidence import make_report
 
 pytest.importorskip("vl_convert")
 
@@ -46,6 +50,9 @@ def page_of(systems, measures="nDCG@10 AP RR", convention="trec", baseline="syst
     baseline = baseline if baseline in scores else None
     experiment = Experiment(systems[0].judgements, scores, measures, convention=convention, baseline=baseline)
     return make_report(experiment.evidence(), **settings)
+
+
+MODELS = ("ridge", "ada", "calibrated")
 
 
 def data_of(page: str, key: str) -> list[dict]:
@@ -164,7 +171,7 @@ def pages(tmp_path_factory):
     save_model(AdaRank(n_estimators=10).fit(train), folder / "ada.json")
     save_model(CalibratedRanker(RidgeRanker(), "platt").fit(train), folder / "calibrated.json")
     write_letor(test, folder / "test.txt")
-    models = [str(folder / f"{name}.json") for name in ("ridge", "ada", "calibrated")]
+    models = [str(folder / f"{name}.json") for name in MODELS]
     output = str(folder / "models.html")
     assert main(["report", *models, "--data", str(folder / "test.txt"), "-o", output]) == 0
     (folder / "many.html").write_text(page_of(made_systems(queries=10_000, documents=5)), encoding="utf-8")
@@ -201,6 +208,84 @@ def test_models_of_different_columns_find_their_own(pages, tmp_path):
     names = names_of(read_letor(pages / "test.txt"))
     assert set() < asked[0] <= set(names[:4])
     assert set() < asked[1] <= set(names[2:8])
+
+
+@pytest.mark.parametrize("ending", ["md", "html"])
+def test_remedies_are_those_of_the_front_end(tmp_path, ending):
+    r = np.random.default_rng(0)
+    y = r.integers(0, 3, size=60)
+    data = RankingData(np.column_stack([r.normal(size=60), y]), y, np.repeat(np.arange(12), 5))
+    save_model(SingleFeature(0).fit(data.take_queries([0, 1])), tmp_path / "m.json")
+    write_letor(data, tmp_path / "d.txt")
+    texts = []
+    assert (
+        main(
+            ["report", str(tmp_path / "m.json"), "--data", str(tmp_path / "d.txt"), "-o", str(tmp_path / f"r.{ending}")]
+        )
+        == 0
+    )
+    texts.append((tmp_path / f"r.{ending}").read_text(encoding="utf-8"))
+    Experiment(str(tmp_path / "d.txt"), str(tmp_path / "m.json")).report(tmp_path / f"p.{ending}")
+    texts.append((tmp_path / f"p.{ending}").read_text(encoding="utf-8"))
+    assert ["--exclude 2" in text for text in texts] == [True, False]
+    assert ["exclude=[" in text for text in texts] == [False, True]
+
+
+def numbers_of(value):
+    """All numbers in a value of JSON."""
+    if isinstance(value, dict):
+        value = [own for key, own in value.items() if key != "place"]  # of a bar
+    if isinstance(value, list):
+        return [number for own in value for number in numbers_of(own)]
+    return [] if value is None or isinstance(value, str) else [float(value)]
+
+
+def figures_of(value):
+    """The numbers of the data of a chart, a table or rankings."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    own = (numbers_of(part) if key in ("values", "rows", "queries") else figures_of(part) for key, part in parts)
+    return [number for each in own for number in each]
+
+
+def shown_numbers(page):
+    """The figures of tables, charts and rankings in a page, each with its digits after the point."""
+    found = []
+    for text in re.findall(r"<td[^>]*>([^<]*)</td>", page[: page.index('id="making"')]):
+        if not re.search(r"[a-z]{2}", text):
+            found += [(float(own), len(own.partition(".")[2])) for own in re.findall(r"-?\d+(?:\.\d+)?", text)]
+    for data in re.findall(r'<script type="application/json">(.*?)</script>', page, re.S):
+        found += [(number, 9) for number in figures_of(json.loads(data))]
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("kind", ["models", "runs", "scores"])
+def test_every_figure_of_the_page_is_in_the_json_and_the_tables_in_markdown(request, kind):
+    if kind == "models":
+        pages = request.getfixturevalue("pages")
+        data, models = read_letor(pages / "test.txt"), [load_model(pages / f"{name}.json") for name in MODELS]
+        experiment = Experiment(data, dict(zip(MODELS, models)), "nDCG@10 AP")
+    elif kind == "runs":
+        r = np.random.default_rng(0)
+        qrels = {f"q{k}": {f"d{i}": int(r.integers(0, 3)) for i in range(6)} for k in range(20)}
+        runs = {name: {q: {f"d{i}": float(r.normal()) for i in range(9)} for q in qrels} for name in "abc"}
+        experiment = Experiment(qrels, runs, "nDCG@5 P@5")
+    else:
+        systems = made_systems()
+        experiment = Experiment(systems[0].judgements, {one.name: one.scores for one in systems}, "AP RR")
+    page = make_report(experiment.evidence())
+    evidence = experiment.evidence()
+    report, markdown = json.loads(evidence.in_format(".json")), evidence.in_format(".md")
+    known, shown = np.unique(np.abs(numbers_of(report))), shown_numbers(page)
+    assert len(shown) > 300
+    for value, digits in shown:
+        near = np.abs(known - abs(value)).min()
+        assert near <= 0.5 * 10.0**-digits + 1e-9, value
+    for name, detail in evidence.details.items():
+        assert report["details"][name]["columns"] == detail.columns
+        assert f"<summary>{detail.title}</summary>" in markdown
+        assert f"{detail.title}</h2>" in page
+    assert {"models": "probabilities", "runs": "queries", "scores": "pairs"}[kind] in report["details"]
 
 
 def test_runs(tmp_path, capsys):

@@ -56,7 +56,7 @@ def run(args: Arguments) -> int:
             "no systems are named. Name models or --scores FILE … with --data, or runs with --qrels"
         )
     experiment = experiment_of(args, named, args.measures, baseline=args.baseline and named.baseline(args.baseline))
-    evidence = experiment.evidence()
+    evidence = experiment.evidence(args.wording)
     if experiment.training is not None:
         common.note(experiment.training_text)
     if args.json:

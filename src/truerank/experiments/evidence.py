@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import PYTHON, InvalidInputError, Wording
 from truerank.core.names import resolve
 from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result
 from truerank.data.remarks import FORBIDS
+from truerank.experiments.details import Detail, Rankings, details_of, rankings_of
 from truerank.experiments.experiment import Experiment
 from truerank.measures.evaluation import Evaluation
 from truerank.significance.comparison_text import finding
@@ -31,6 +32,12 @@ class Evidence(Result):
         Comparisons by measure, for measures that are means over queries and have a value; empty for a single system.
     first : str
         The measure that decides the verdict.
+    details : dict of str to Detail
+        Tables of queries, features, pairs of grades and data.
+    rankings : Rankings
+        The first documents of some queries.
+    wording : Wording
+        The front end whose terms remedies use.
 
     Raises
     ------
@@ -40,7 +47,8 @@ class Evidence(Result):
 
     KIND = "report"
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, wording: Wording = PYTHON) -> None:
+        self.wording = wording
         order = sorted(experiment.judged, key=lambda name: name != experiment.baseline)
         self.experiment, self.evaluations = experiment, experiment.evaluate()
         self.systems = order
@@ -116,12 +124,24 @@ class Evidence(Result):
         alike = [pair.b if pair.a == best else pair.a for pair in pairs]
         return [best, *sorted(alike, key=lambda name: -sign * found.means[name])]
 
+    @cached_property
+    def details(self) -> dict[str, Detail]:
+        """The tables of details by name."""
+        return details_of(self)
+
+    @cached_property
+    def rankings(self) -> Rankings:
+        """The first documents of the queries that differ most, and of a sample."""
+        return rankings_of(self)
+
     def _figures(self) -> dict[str, Any]:
         evaluations = self.evaluations._figures()
         comparison = {name: one._figures() for name, one in self.compared.items()}
         first = {"summary": self.summary, "baseline": self.experiment.baseline, "rank_sets": self.rank_sets}
         first |= {"leaders": self.leaders} if self.leaders else {}
-        return first | evaluations | {"comparison": comparison}
+        details = {name: {"columns": one.columns, "rows": one.rows} for name, one in self.details.items()}
+        rankings = {"systems": self.rankings.systems, "queries": self.rankings.queries}
+        return first | evaluations | {"comparison": comparison, "details": details, "rankings": rankings}
 
     def _table(self, style: str) -> str:
         return self.evaluations._table(style)
@@ -135,11 +155,14 @@ class Evidence(Result):
         return str(resolve("truerank.report.evidence:make_report")(self, **page))
 
     def to_markdown(self) -> str:
-        """Return the report in Markdown: the summary, remarks, and tables of values and comparisons."""
+        """Return the report in Markdown: the summary, tables of values and comparisons, remarks, and folded details."""
         parts = [f"**{self.summary}**", self.evaluations._table("markdown")]
         if self.rank_sets:
             rows = [[name, ranks_shown(ranks)] for name, ranks in self.rank_sets.items()]
             parts += [styled_table(rows, ["system", "ranks"], "markdown", f"{RANKS}, by {self.first}, all pairs")]
         parts += [part for one in self.compared.values() for part in (finding(one), one.text("markdown"))]
-        parts += [f"* {remark}" for remark in self.remarks]
+        parts += [f"* {remark.worded(self.wording)}" for remark in self.remarks]
+        for one in self.details.values():
+            table = styled_table(one.rows, one.columns, "markdown") if one.rows else ""
+            parts += [f"<details><summary>{one.title}</summary>", *filter(None, (table, one.note)), "</details>"]
         return "\n\n".join(parts) + "\n"

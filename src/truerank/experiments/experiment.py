@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import PYTHON, InvalidInputError, Remedy, Wording
 from truerank.core.names import resolve
 from truerank.core.types import (
     ArrayLike,
@@ -37,7 +37,7 @@ from truerank.experiments.policy import (
 )
 from truerank.experiments.systems import Checks, are_rows, by_name, resolve_rows, resolve_runs
 from truerank.measures.base import Measure, mean_of
-from truerank.measures.conventions import DEFAULT_CONVENTION
+from truerank.measures.conventions import DEFAULT_CONVENTION, QRELS_CONVENTION
 from truerank.measures.coverage import (
     Coverage,
     JudgedScores,
@@ -161,7 +161,7 @@ class Experiment:
         check_choice(training_queries, "training_queries", TRAINING_QUERIES)
         _check_order(judgements)
         rows = are_rows(judgements, systems)
-        known = convention or (DEFAULT_CONVENTION if rows else "trec")
+        known = convention or (DEFAULT_CONVENTION if rows else QRELS_CONVENTION)
         parsed, (named, several) = parse_measures(measures, known), by_name(systems, not rows)
         if rows:
             if topics is not None:
@@ -465,7 +465,25 @@ class Experiment:
 
     def segment_names(self) -> np.ndarray:
         """Return the segment of each query, text (m,); "" means no segment."""
-        return np.asarray(resolve("truerank.experiments.segments:segment_names")(self))
+        if self.segments is None:
+            raise InvalidInputError(
+                "the experiment has no segments",
+                remedies=[Remedy("or a mapping of queries", segments=...)],
+                argument="segments",
+            )
+        known = {str(query): str(name) for query, name in self.segments.items()}
+        queries = list(map(str, self.query_ids if self.query_ids is not None else []))
+        lacking = [query for query in queries if query not in known]
+        if lacking:
+            raise InvalidInputError(
+                f"segments has no entry for query {lacking[0]!r}. Add an entry for each query", argument="segments"
+            )
+        return np.array([known[query] for query in queries])
+
+    def segment_masks(self) -> dict[str, np.ndarray]:
+        """Return the queries of each segment, bool (m,) by name, none without segments; "" means no segment."""
+        names = np.array([]) if self.segments is None else self.segment_names()
+        return {str(name): names == name for name in sorted(set(names.tolist()) - {""})}
 
     @cached_property
     def compared_segments(self) -> dict[str, Any]:
@@ -492,9 +510,9 @@ class Experiment:
         """Return the paragraph of a paper about `compare(**settings)`, and BibTeX of the cited methods."""
         return str(self.compare(**settings).methods_text())
 
-    def evidence(self) -> Any:
-        """Return values and comparisons together, as in a `report`; see `truerank.experiments.evidence`."""
-        return resolve("truerank.experiments.evidence:Evidence")(self)
+    def evidence(self, wording: Wording = PYTHON) -> Any:
+        """Return values, comparisons and details together, as in a `report`; see `truerank.experiments.evidence`."""
+        return resolve("truerank.experiments.evidence:Evidence")(self, wording)
 
     def report(self, path: str | os.PathLike[str], **settings: Unpack[PageSettings]) -> None:
         """Write the evidence to a file: Markdown (.md), JSON (.json), else an HTML page.
