@@ -63,6 +63,32 @@ def test_imports_point_down(path):
         assert target is None or target >= floor, f"{place} imports truerank.{room}, which is a floor above it"
 
 
+UPWARD = {
+    ("compat/port.py", "rankers"),
+    ("data/row_source.py", "cluster"),
+    ("experiments/evidence.py", "report"),
+    ("inspection/cross_validation.py", "experiments"),
+    ("inspection/retraining.py", "experiments"),
+    ("rankers/base.py", "models"),
+    ("rankers/oblivious_boosting.py", "models"),
+    ("rankers/round_results.py", "models"),
+}
+"""Files that find a name of a floor above when they run. The list may only become shorter."""
+
+
+def test_names_of_a_floor_above_are_found_in_few_files():
+    if not FLOORS:
+        pytest.skip("docs/ is not here")
+    found = set()
+    for path in SOURCE.rglob("*/*.py"):
+        place = path.relative_to(SOURCE)
+        own = floor_of(place.parts[0])
+        for room in re.findall(r'resolve\(f?"truerank\.(\w+)', path.read_text(encoding="utf-8")):
+            if own is not None and (target := floor_of(room)) is not None and target < own:
+                found.add((place.as_posix(), room))
+    assert found == UPWARD
+
+
 def test_the_floors_of_the_picture_are_those_of_the_imports():
     """Every room is drawn once; a line is needed, because a room above it imports one of its rooms."""
     if not FLOORS:

@@ -52,7 +52,7 @@ from .data.splits import (
 from .experiments.experiment import Experiment as Experiment
 from .experiments.depth import reranking_depth as reranking_depth
 from .experiments.gate import gate as gate
-from .experiments.shorthands import compare as compare, evaluate as evaluate
+from .experiments.shorthands import compare as compare, evaluate as evaluate, explain_measure as explain_measure
 from .export.formats import export_model as export_model
 from .features.columns import UnitDeviation as UnitDeviation
 from .features.fusion import fuse as fuse
@@ -115,7 +115,6 @@ from .matrices.binned import BinnedMatrix as BinnedMatrix
 from .measures.diversity import Diversity as Diversity, diversity as diversity
 from .measures.evaluation import convert_claim as convert_claim
 from .measures.nuggets import NuggetScores as NuggetScores, nugget_scores as nugget_scores
-from .measures.measure_explanation import explain_measure as explain_measure
 from .models.foreign.read import import_model as import_model
 from .models.imported import ImportedRanker as ImportedRanker
 from .models.model_file import load_model as load_model, save_model as save_model

@@ -108,6 +108,40 @@ def test_every_place_of_the_same_rows_gives_the_same_figures(seed, tmp_path):
         assert found == pytest.approx(wanted, abs=1e-15), place
 
 
+def test_files_of_scores_and_models_beside_rows_are_scores_however_they_are_given(tmp_path):
+    r = np.random.default_rng(7)
+    data = truerank.RankingData(r.normal(size=(96, 6)), r.integers(0, 3, size=96), np.repeat(np.arange(24), 4))
+    data = data.replaced(feature_names=list("abcdef"))
+    ranker = truerank.RidgeRanker().fit(data)
+    truerank.save_model(ranker, tmp_path / "m.json")
+    (tmp_path / "s.txt").write_text("".join(f"{score:.17g}\n" for score in data.restore(data.X[:, 0])))
+    truerank.write_letor(data, tmp_path / "rows.txt")
+    truerank.write_table(data, tmp_path / "rows.csv")
+    model, scores = str(tmp_path / "m.json"), str(tmp_path / "s.txt")
+    settings = {"measures": "AP", "training_queries": "keep"}
+    wanted = [one["AP"] for one in Experiment(data, [model, scores], **settings).evaluate().values()]
+    for place in (str(tmp_path / "rows.txt"), tmp_path / "rows.csv", truerank.to_table(data), data):
+        for systems in ([model, scores], (tmp_path / "m.json", tmp_path / "s.txt"), {"m": model, "s": scores}):
+            found = Experiment(place, systems, **settings)
+            assert list(found.judged) == ["m", "s"]
+            assert [one["AP"] for one in found.evaluate().values()] == pytest.approx(wanted, abs=1e-15)
+        for number, one in enumerate([model, scores]):
+            assert Experiment(place, one, **settings).evaluate().popitem()[1]["AP"] == pytest.approx(wanted[number])
+    for systems in ("a", ["a", "-b"], ["b", scores], {"mine": "c:descending"}):
+        found = [Experiment(one, systems, "AP") for one in (tmp_path / "rows.csv", truerank.to_table(data), data)]
+        assert [list(one.judged) for one in found] == [list(found[0].judged)] * 3
+        means = [[own["AP"] for own in one.evaluate().values()] for one in found]
+        np.testing.assert_allclose(means, [means[0]] * 3)
+    runs = {"x": {"1": {"a": 1.0, "b": 2.0}}, "y": {"1": {"b": 1.0}}}
+    for name, run in runs.items():
+        truerank.write_run(run, tmp_path / f"{name}.run")
+        (tmp_path / f"{name}.json").write_text(json.dumps(run))
+    (tmp_path / "q.txt").write_text("1 0 a 1\n1 0 b 0\n")
+    for ending in ("run", "json"):
+        found = Experiment(tmp_path / "q.txt", [tmp_path / f"{name}.{ending}" for name in runs], "RR")
+        assert (list(found.judged), found.convention) == (["x", "y"], "trec")
+
+
 def test_segments_are_a_column_of_a_frame_too():
     r = np.random.default_rng(8)
     frame = shop(r).assign(y=lambda rows: rows.label == "Good", qid=lambda rows: rows.session)

@@ -10,7 +10,7 @@ from truerank.cli.next_command import next_command
 from truerank.cli.parser import only, option, refuse
 from truerank.cli.reproduce import record
 from truerank.cli.systems import experiment_of, named_systems
-from truerank.measures.conventions import titled
+from truerank.measures.conventions import DEFAULT_CONVENTION, titled
 
 if TYPE_CHECKING:
     from truerank.experiments.experiment import Experiment
@@ -82,10 +82,10 @@ def _every_convention(args: Arguments, names: str, experiment: Experiment) -> in
 
     ((judgements, scores),) = experiment.judged.values()
     topics = None if args.qrels is None else args.topics or "common"
-    parsed = parse_measures(names, "ranklib")
+    parsed = parse_measures(names)
     claims = {name: truerank.convert_claim(judgements, scores, name, topics=topics) for name in parsed}
     rows = [[name, *(one.get(name) for one in claims.values())] for name in CONVENTIONS]
-    fixed = {name: one.convention for name, one in parsed.items() if one.convention != "ranklib"}
+    fixed = {name: one.convention for name, one in parsed.items() if one.convention != DEFAULT_CONVENTION}
     text = common.table([row for row in rows if row[1:] != [None] * len(claims)], ["convention", *claims])
     about = [experiment.training_text if experiment.training else "", experiment.topics_text]
     text = "\n\n".join(filter(None, [*about, text]))

@@ -13,6 +13,7 @@ import truerank
 from truerank.cli import common, options
 from truerank.cli.parser import argument, option, positive, refuse
 from truerank.cli.systems import about_training
+from truerank.measures.conventions import DEFAULT_CONVENTION
 
 MOST = 12  # features that are listed
 
@@ -47,7 +48,7 @@ def run(args: Arguments) -> int:
     """Print the contributions; a row without a document id has its number in the file, from 1, as its name."""
     from truerank.experiments.policy import about_data
 
-    convention, most = args.convention or "ranklib", args.most or MOST
+    convention, most = args.convention or DEFAULT_CONVENTION, args.most or MOST
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, model)
     common.remark(args, args.data, about_data(data, convention))

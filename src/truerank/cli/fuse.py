@@ -15,6 +15,7 @@ from truerank.cli import common, options, ranker_options
 from truerank.cli.next_command import next_command
 from truerank.cli.parser import Output, OutputFile, argument, one_word, only, option, positive, refuse, within
 from truerank.core.files import one_step
+from truerank.measures.conventions import QRELS_CONVENTION
 
 METHODS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-max", "comb-min", "comb-med", "borda")
 DEPTH = 1000  # documents of a topic
@@ -137,7 +138,7 @@ def _by_rule(pool: Any, args: Arguments) -> Any:
 def _learn(args: Arguments) -> int:
     from truerank.measures import parse_measures
 
-    seed, convention = args.seed or 0, args.convention or "trec"
+    seed, convention = args.seed or 0, args.convention or QRELS_CONVENTION
     measures = " ".join(args.measures or ["AP nDCG@10"])
     if args.output is None:
         common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")

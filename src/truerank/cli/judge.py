@@ -17,6 +17,7 @@ import truerank
 from truerank.cli import common, options, ranker_options
 from truerank.cli.parser import Output, OutputFile, argument, option, positive, refuse
 from truerank.core.files import one_step, read_text
+from truerank.measures.conventions import QRELS_CONVENTION
 
 _OF_PLAN = "budget output uniform all_values pair page texts queries meanings replace"
 _WHY = "does not belong to {action}"
@@ -73,7 +74,7 @@ def run(args: Arguments) -> int:
     if args.action == "pool":
         if args.qrels is None or args.groups is None:
             raise common.UsageError("pool needs judgements and groups: --qrels FILE --groups CSV")
-        given = common.given(args, "measure", "depth") | {"convention": args.convention or "trec"}
+        given = common.given(args, "measure", "depth") | {"convention": args.convention or QRELS_CONVENTION}
         bias = truerank.pool_bias(args.qrels, common.read_runs(args, files), args.groups, **given)
         return common.show(args, bias.to_dict(), str(bias))
     if args.action == "plan":
@@ -95,7 +96,7 @@ def _leaderboard(args: Arguments, files: list[str]) -> int:
     if args.qrels is None or not args.judges:
         raise common.UsageError("a leaderboard needs human judgements and model judges: --qrels HUMAN --judges FILE …")
     human = common.read_qrels(args)
-    given = common.given(args, "measure", "topics") | {"convention": args.convention or "trec"}
+    given = common.given(args, "measure", "topics") | {"convention": args.convention or QRELS_CONVENTION}
     found = truerank.leaderboard(
         human,
         _labels(args, args.judges),
@@ -117,7 +118,7 @@ def _plan(args: Arguments, files: list[str]) -> int:
         human=None if args.plan is None else truerank.read_plan(args.plan),
         pairs=None if args.all_values else [(a, b) for a, b in args.pair] if args.pair else "all",
         random_state=args.seed or 0, topics=args.topics, totals=_totals(args.totals),
-        convention=args.convention or "trec", **given,
+        convention=args.convention or QRELS_CONVENTION, **given,
     )  # fmt: skip
     with one_step():
         plan.write(args.output, replace=args.replace)
@@ -179,7 +180,7 @@ def planned(
     more = {name: value for name, value in more.items() if value is not None}
     return truerank.estimate(
         common.read_runs(args, files), plan=plan, judges=_labels(args, judges), topics=topics,
-        convention=args.convention or "trec", **more,
+        convention=args.convention or QRELS_CONVENTION, **more,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truerank.cli import common, options
 from truerank.core.names import repeated
+from truerank.measures.conventions import DEFAULT_CONVENTION, QRELS_CONVENTION
 
 if TYPE_CHECKING:
     from truerank.core.types import Convention, TrainingRule
@@ -86,7 +87,7 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
     if len(files) < least:
         more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
         raise common.UsageError(f"a comparison needs at least two systems, got {len(files)}. Add {more}")
-    convention: Convention = args.convention or ("ranklib" if args.qrels is None else "trec")
+    convention: Convention = args.convention or (DEFAULT_CONVENTION if args.qrels is None else QRELS_CONVENTION)
     about = f" (the default for {'judged rows' if args.qrels is None else 'runs and qrels'})"
     names = common.run_names(files, or_paths=True)
     return Named(models, runs, files, names, convention, "" if args.convention else about)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from truerank.core.types import Convention, MeasureLike, RandomState
 from truerank.data.remarks import FORBIDS
 from truerank.experiments.experiment import Experiment
 from truerank.experiments.policy import check_order, check_shared_topics
-from truerank.experiments.segments import labels_in, segment_masks
+from truerank.experiments.segments import labels_in
 from truerank.io.gold_sets import GoldSet, matched_spans, read_gold
 from truerank.io.results import COLLAPSE, as_scores, by_id, collapsed, read_results
 from truerank.io.trec import Qrels, Run, as_run
@@ -27,7 +28,7 @@ from truerank.measures.base import Measure
 from truerank.measures.coverage import over_topics
 from truerank.measures.derived import best_grade
 from truerank.significance.gate import INCONCLUSIVE, Floor, Gate, decide_gate, least_margin, least_queries
-from truerank.significance.history import History, judgement_digests, results_digest
+from truerank.significance.history import History
 from truerank.significance.intervals import failing_loss
 from truerank.significance.paired import LEVEL
 from truerank.significance.unjudged import doubtful_pairs
@@ -105,13 +106,11 @@ def gate(
         known.qrels, sides, [parse_measure(measure, convention)], convention=convention, topics="all",
         segments=None if segments is None else _labels(known, segments),
     )  # fmt: skip
-    found = gate_of(
+    digests = {"gold": _digest(known), **{name: _digest(run) for name, run in sides.items()}}
+    return gate_of(
         experiment, margin, at_least=at_least, at_most=at_most, looks=looks, history=history, inconclusive=inconclusive,
-        random_state=random_state,
+        random_state=random_state, about={"digests": digests}, notes=notes,
     )  # fmt: skip
-    found.about["digests"] = {"gold": _digest(known), **{name: _digest(run) for name, run in sides.items()}}
-    found.notes[1:1] = notes
-    return found
 
 
 def gate_of(
@@ -124,8 +123,13 @@ def gate_of(
     history: History | None = None,
     inconclusive: str | None = None,
     random_state: RandomState = None,
+    about: Mapping[str, Any] = {},
+    notes: Sequence[str] = (),
 ) -> Gate:
-    """Return the gate of an experiment of two systems, by its first measure; for the arguments see `gate`."""
+    """Return the gate of an experiment of two systems, by its first measure; for the arguments see `gate`.
+
+    `about` and `notes` are of the files that the systems were read from.
+    """
     if inconclusive is not None:
         check_choice(inconclusive, "inconclusive", ("pass", "fail"))
     others = [name for name in experiment.judged if name != experiment.baseline]
@@ -139,22 +143,18 @@ def gate_of(
     if inconclusive is None and not np.array_equal(ours, theirs, equal_nan=True):
         _check_margin(margin, ours, theirs, measure)
     floors = _floors(experiment, others[0], at_least or {}, at_most or {})
-    masks = segment_masks(experiment)
-    look, digests, results = 1, np.array([], dtype=np.uint64), ""
+    masks = experiment.segment_masks()
+    values = {measure.name: {"new": ours, "baseline": theirs}}
+    looked: AbstractContextManager[tuple[int, float]] = nullcontext((1, LEVEL))
     if history is not None:
-        digests = judgement_digests(experiment.judgements)
-        values = {measure.name: {"new": ours, "baseline": theirs}}
-        results = results_digest(values, "gate", margin, at_least, at_most, looks)
-        look = history.look(digests, results)
-    queries = experiment.judgements.query_ids.tolist()
-    found = decide_gate(
-        ours, theirs, margin, segments=masks, floors=floors, looks=looks, look=look, measure=measure,
-        query_ids=queries, random_state=random_state,
-    )  # fmt: skip
-    if history is not None:
-        history.count(digests, results)
-    about = {"measure": measure.name, "convention": measure.convention, **dict(zip(("new", "baseline"), names))}
-    notes = [f"{measure.name}, convention {measure.convention}", *found.notes]
+        looked = history.looking(experiment.judgements, values, "gate", margin, at_least, at_most, looks)
+    with looked as (look, _):
+        found = decide_gate(
+            ours, theirs, margin, segments=masks, floors=floors, looks=looks, look=look, measure=measure,
+            query_ids=experiment.judgements.query_ids.tolist(), random_state=random_state,
+        )  # fmt: skip
+    own = {"measure": measure.name, "convention": measure.convention, "new": names[0], "baseline": names[1]}
+    notes = [f"{measure.name}, convention {measure.convention}", *notes, *found.notes]
     if history is None and looks == 1:
         notes.append("looks at these queries are not counted. To count them, pass a file of looks (history)")
     for pair in doubtful_pairs(measure, experiment.judged, [names]):
@@ -164,12 +164,12 @@ def gate_of(
                 f"of the documents of {pair.b}; unjudged documents count as not relevant, which can explain the "
                 f"difference"
             )
-    result = replace(found, about=about | found.about, notes=notes, inconclusive=inconclusive)
-    forbids = [remark for remark in experiment.remarks if remark.severity == FORBIDS]
-    if forbids:
-        result = replace(result, verdict=INCONCLUSIVE, reason=f"no verdict on {forbids[0].text}", needed=None)
-    object.__setattr__(result, "experiment", experiment)
-    return result
+    decided: dict[str, Any] = {}
+    if forbids := [remark for remark in experiment.remarks if remark.severity == FORBIDS]:
+        decided = {"verdict": INCONCLUSIVE, "reason": f"no verdict on {forbids[0].text}", "needed": None}
+    return replace(
+        found, about=own | found.about | about, notes=notes, inconclusive=inconclusive, experiment=experiment, **decided
+    )
 
 
 def _check_margin(margin: float, new: np.ndarray, old: np.ndarray, measure: Measure) -> None:

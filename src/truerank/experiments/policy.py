@@ -19,7 +19,7 @@ from truerank.data.grouping import places_of
 from truerank.data.remarks import NOTE, Remark
 from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
-from truerank.measures.conventions import convention_value
+from truerank.measures.conventions import QRELS_CONVENTION, convention_value
 from truerank.measures.coverage import Coverage, JudgedScores, of_queries
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def about_qrels(qrels: Qrels, convention: str | None = None, queries: np.ndarray
     rows, offsets = places_of(qrels.offsets, queries)
     first = qrels.ids.take(rows[:FIRST_IDS]).texts
     found = of_grades(qrels.grades[rows], offsets, qrels.query_ids[queries], first)
-    return _that_matter(found, convention or "trec")
+    return _that_matter(found, convention or QRELS_CONVENTION)
 
 
 def about_runs(contradicts: Mapping[str, bool]) -> list[Remark]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.errors import InvalidInputError
 from truerank.data.columns import names_of
 from truerank.data.ranking_data import RankingData
 from truerank.io.gold_sets import GoldSet, read_gold
@@ -60,32 +60,6 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[st
     return dict(zip(map(str, rows.query_ids.tolist()), labels))
 
 
-def segment_names(experiment: Experiment) -> np.ndarray:
-    """Return the segment of each query, text (m,)."""
-    if experiment.segments is None:
-        raise InvalidInputError(
-            "the experiment has no segments",
-            remedies=[Remedy("or a mapping of queries", segments=...)],
-            argument="segments",
-        )
-    known = {str(query): str(name) for query, name in experiment.segments.items()}
-    queries = list(map(str, experiment.query_ids if experiment.query_ids is not None else []))
-    lacking = [query for query in queries if query not in known]
-    if lacking:
-        raise InvalidInputError(
-            f"segments has no entry for query {lacking[0]!r}. Add an entry for each query", argument="segments"
-        )
-    return np.array([known[query] for query in queries])
-
-
-def segment_masks(experiment: Experiment) -> dict[str, np.ndarray]:
-    """Return the queries of each segment (m,) by name, none without segments; "" means no segment."""
-    if experiment.segments is None:
-        return {}
-    names = experiment.segment_names()
-    return {str(name): names == name for name in sorted(set(names.tolist()) - {""})}
-
-
 def compared_segments(experiment: Experiment) -> dict[str, list[GateLine]]:
     """Return the results of the first measure in all queries and in each segment, by system except the baseline.
 
@@ -95,7 +69,7 @@ def compared_segments(experiment: Experiment) -> dict[str, list[GateLine]]:
     measure = next(iter(experiment.measures.values())).check_mean()
     values = {name: measure.per_query(*one) for name, one in experiment.judged.items()}
     masks = {"all queries": np.ones(len(experiment.judgements.query_ids), dtype=bool)}
-    masks |= segment_masks(experiment)
+    masks |= experiment.segment_masks()
     old, sign = values.pop(experiment.baseline), 1.0 if measure.higher_is_better else -1.0
     level = LEVEL / len(values)
     return {

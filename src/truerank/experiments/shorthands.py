@@ -1,14 +1,18 @@
-"""The functions `evaluate` and `compare`, which create an experiment for one call."""
+"""The functions `evaluate`, `compare` and `explain_measure`, which create an experiment for one call."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
 from truerank.core.types import (
     ArrayLike,
     Convention,
     Correction,
+    MeasureLike,
     MeasuresLike,
     OneSystem,
     Pairs,
@@ -20,6 +24,9 @@ from truerank.core.types import (
 )
 from truerank.experiments.experiment import Experiment
 from truerank.measures.evaluation import Evaluation, Evaluations
+from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
+from truerank.measures.measure_explanation import MeasureExplanation
+from truerank.measures.names import parse_measure
 
 if TYPE_CHECKING:
     from truerank.significance.tables import Comparison, Comparisons
@@ -183,3 +190,51 @@ def compare(
         rope=rope,
         cite=cite,
     )
+
+
+def explain_measure(
+    judgements: object, system: object, measure: MeasureLike, *, query: object, convention: Convention = "trec"
+) -> MeasureExplanation:
+    """Explain the value of a query by the grade and contribution of each rank; for nDCG also by gain and discount.
+
+    Parameters
+    ----------
+    judgements, system : as for `evaluate`: qrels and a run, or judged rows (a frame, a file) and scores or a model
+    measure : str or Measure
+    query : topic, compared as text
+    convention : str, default "trec"
+
+    Raises
+    ------
+    InvalidInputError
+        If the run or the qrels lack the query.
+
+    Notes
+    -----
+    The contribution of a rank is the value of the list that ends with it, minus the value of the list before it. Later
+    documents count as not retrieved, and an undefined value as 0. The contributions therefore add up to the value of
+    the measure. The cost is one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks are in the
+    order of the document ids, and the last rank has the remainder.
+
+    Examples
+    --------
+    >>> explained = explain_measure({"7": {"a": 1, "c": 2, "x": 2}}, {"7": {"a": 3, "b": 2, "c": 1}}, "nDCG@2", query=7)
+    >>> round(explained.value, 4), [(rank.doc_id, rank.gain, round(rank.gained, 4)) for rank in explained.ranks]
+    (0.3066, [('a', 1.0, 0.3066), ('b', 0.0, 0.0), ('c', 2.0, 0.0)])
+    """
+    parsed = parse_measure(measure, convention)
+    given = Experiment(judgements, {"system": system}, parsed, convention=convention, training_queries="keep")
+    ((judged, scores),) = given.judged.values()
+    name = str(query)
+    places = np.flatnonzero(np.asarray(judged.query_ids, dtype=str) == name)
+    if not len(places) or judged.offsets[places[0]] == judged.offsets[places[0] + 1]:
+        where = "the qrels lack this query" if not len(places) else "the run has no document for this query"
+        raise InvalidInputError(
+            f"query {name!r} cannot be explained: {where}. Choose a query such as "
+            f"{', '.join(map(str, judged.query_ids[:3]))}",
+            argument="query",
+        )
+    if isinstance(parsed, ExpectedReciprocalRank):  # the largest grade of all queries
+        parsed = parsed(max_grade=parsed.largest(judged))
+    one, rows = judged.take_queries(places)
+    return MeasureExplanation(parsed, name, one, scores[rows])

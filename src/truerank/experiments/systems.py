@@ -7,6 +7,7 @@ these; a ranker reads its training columns.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,12 +32,15 @@ from truerank.experiments.policy import (
     check_order,
     check_shared_topics,
 )
+from truerank.io.letor.grammar import NUMBER
 from truerank.io.results import by_id, run_of
 from truerank.io.rows import Known, RowsAt, check_column
+from truerank.io.streams import Source
 from truerank.io.trec import as_qrels, judge_run, run_name
 from truerank.measures.coverage import JudgedScores
 from truerank.measures.evaluation import is_qrels, judged, named_list, named_runs, scores_in_order
 
+_ROW_SCORES = re.compile(rb'\s*(\{\s*"format":\s*"truerank-model"|%b\s*(\n|$))' % NUMBER.pattern)
 ROLES = ("qid", "y", "docid")  # columns of a table of judged rows that are no features
 
 
@@ -107,21 +111,25 @@ def _name_of(system: Any, otherwise: str) -> str:
 def are_rows(judgements: Any, systems: Any) -> bool:
     """Return whether judgements belong to rows, which systems score, rather than qrels, which require runs.
 
-    A file has rows if a system is a model; a data frame has rows also if a system is a column of it or an array.
+    A file or a frame has rows if a system is a model, a file of a model or of scores, a column of it, or an array.
     """
-    if isinstance(judgements, RowsAt | Rows):
+    if isinstance(judgements, RowsAt | Rows) or not is_qrels(judgements):
         return True
-    if not is_qrels(judgements):
-        return True
-    each = list(systems.values()) if isinstance(systems, Mapping) else [systems]
-    if (isinstance(judgements, str | os.PathLike) or hasattr(judgements, "columns")) and any(map(_is_model, each)):
-        return True
-    if not hasattr(judgements, "columns") or hasattr(judgements, "read"):
+    if hasattr(judgements, "read") or not (isinstance(judgements, str | os.PathLike) or hasattr(judgements, "columns")):
         return False
-    columns = {str(name) for name in judgements.columns}
-    return any(
-        isinstance(one, np.ndarray) or (isinstance(one, str) and stated_order(one)[0] in columns) for one in each
-    )
+    each = systems if isinstance(systems, list | tuple) else [systems]
+    each = list(systems.values()) if isinstance(systems, Mapping) else each
+    return any(_scores_rows(one, RowsAt(judgements)) for one in each)
+
+
+def _scores_rows(system: Any, place: RowsAt) -> bool:
+    if not isinstance(system, str | os.PathLike):
+        return _is_model(system) or isinstance(system, np.ndarray | float | int)
+    name = stated_order(os.fspath(system))[0]
+    if name == "-" or not os.path.isfile(name):
+        return name in (place.column_names() or ())
+    with Source(name) as stream:
+        return bool(_ROW_SCORES.match(stream.peek()))
 
 
 def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool, collapse: Any = None) -> Resolved:

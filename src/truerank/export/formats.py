@@ -360,7 +360,7 @@ def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | Non
         from truerank.measures import parse_measure
 
         for name in ("nDCG@10", "AP"):
-            measure, judgements = parse_measure(name, convention="ranklib"), where.judgements()
+            measure, judgements = parse_measure(name), where.judgements()
             cost[name] = {
                 "model": float(measure.mean(judgements, before)), "distilled": float(measure.mean(judgements, after)),
             }  # fmt: skip

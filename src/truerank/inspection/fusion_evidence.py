@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import clone
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.names import resolve
 from truerank.core.printing import progress, styled_table
 from truerank.core.results import Result
 from truerank.core.types import MeasuresLike, RandomState
@@ -23,7 +22,7 @@ from truerank.measures.base import Measure
 from truerank.measures.coverage import Coverage, covered_topics
 from truerank.rankers.run_fusion import RunFusion
 from truerank.significance import measure_interval
-from truerank.significance.comparison import MeasuredValues
+from truerank.significance.comparison import MeasuredValues, compare_measures
 from truerank.significance.comparison_text import family, remarks_below
 from truerank.significance.paired import LEVEL
 from truerank.significance.tables import PairComparison
@@ -73,9 +72,8 @@ class FusionEvidence(Result):
             MeasuredValues(values, name, measures[name].convention, measures[name].higher_is_better, by=measures[name])
             for name, values in per_query.items()
         ]
-        of_values = resolve("truerank.experiments.experiment:Experiment").of_values
-        experiment = of_values(measured, baseline=LEARNED, query_ids=query_ids)
-        self.comparisons = dict(experiment.compare(random_state=random_state))
+        found = compare_measures(measured, baseline=LEARNED, query_ids=query_ids, random_state=random_state)
+        self.comparisons = dict(zip(per_query, found))
         self.intervals = {
             name: {method: measure_interval(measures[name], one) for method, one in values.items()}
             for name, values in per_query.items()

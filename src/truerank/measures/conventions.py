@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-DEFAULT_CONVENTION = "ranklib"
+DEFAULT_CONVENTION = "ranklib"  # of rankers and judged rows
+QRELS_CONVENTION = "trec"  # of qrels and runs
 
 # Settings that a convention does not give: the form of Burges et al. (2005), which RankLib computes.
 _BASE: dict[str, Any] = {

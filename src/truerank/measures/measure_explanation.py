@@ -6,16 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
-from truerank.core.names import resolve
 from truerank.core.printing import styled_table
 from truerank.core.results import Result
-from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
 from truerank.measures.derived import as_read, ideal_grades
-from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
-from truerank.measures.names import parse_measure
 from truerank.measures.ndcg import discounts, gain_of_grade
 from truerank.measures.ranking import Ranking
 
@@ -132,53 +127,3 @@ class MeasureExplanation(Result):
             f"{self.measure.convention}; {self.n_ranked} documents, {self.n_unjudged} of them unjudged, {self.n_tied} "
             f"tied; {self.n_relevant} relevant, {self.n_unretrieved} of them not in the list"
         )
-
-
-def explain_measure(
-    judgements: object, system: object, measure: MeasureLike, *, query: object, convention: str = "trec"
-) -> MeasureExplanation:
-    """Explain the value of a query by the grade and contribution of each rank; for nDCG also by gain and discount.
-
-    Parameters
-    ----------
-    judgements, system : as for `evaluate`: qrels and a run, or judged rows (a frame, a file) and scores or a model
-    measure : str or Measure
-    query : topic, compared as text
-    convention : str, default "trec"
-
-    Raises
-    ------
-    InvalidInputError
-        If the run or the qrels lack the query.
-
-    Notes
-    -----
-    The contribution of a rank is the value of the list that ends with it, minus the value of the list before it. Later
-    documents count as not retrieved, and an undefined value as 0. The contributions therefore add up to the value of
-    the measure. The cost is one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks are in the
-    order of the document ids, and the last rank has the remainder.
-
-    Examples
-    --------
-    >>> explained = explain_measure({"7": {"a": 1, "c": 2, "x": 2}}, {"7": {"a": 3, "b": 2, "c": 1}}, "nDCG@2", query=7)
-    >>> round(explained.value, 4), [(rank.doc_id, rank.gain, round(rank.gained, 4)) for rank in explained.ranks]
-    (0.3066, [('a', 1.0, 0.3066), ('b', 0.0, 0.0), ('c', 2.0, 0.0)])
-    """
-    parsed = parse_measure(measure, convention)
-    experiment = resolve("truerank.experiments.experiment:Experiment")(
-        judgements, {"system": system}, parsed, convention=convention, training_queries="keep"
-    )
-    ((judged, scores),) = experiment.judged.values()
-    name = str(query)
-    places = np.flatnonzero(np.asarray(judged.query_ids, dtype=str) == name)
-    if not len(places) or judged.offsets[places[0]] == judged.offsets[places[0] + 1]:
-        where = "the qrels lack this query" if not len(places) else "the run has no document for this query"
-        raise InvalidInputError(
-            f"query {name!r} cannot be explained: {where}. Choose a query such as "
-            f"{', '.join(map(str, judged.query_ids[:3]))}",
-            argument="query",
-        )
-    if isinstance(parsed, ExpectedReciprocalRank):  # the largest grade of all queries
-        parsed = parsed(max_grade=parsed.largest(judged))
-    one, rows = judged.take_queries(places)
-    return MeasureExplanation(parsed, name, one, scores[rows])

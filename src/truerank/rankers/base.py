@@ -27,7 +27,7 @@ from truerank.data.grouping import Grouping, group_rows, ranks_by_query, refuse_
 from truerank.data.provenance import SIZE, Score, TrainingSketch
 from truerank.data.ranking_data import RankingData, as_grades
 from truerank.data.row_source import Rows, elsewhere, rows_elsewhere
-from truerank.measures import parse_measure
+from truerank.measures import DEFAULT_CONVENTION, parse_measure
 from truerank.rankers.accepted_data import AcceptedData, refuse_again, watched_elsewhere
 from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
@@ -243,7 +243,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         chosen: Any = getattr(self, parameter, None)
         if chosen is None:
             chosen = getattr(self, "measure", "nDCG@10")
-        return parse_measure(chosen, convention=getattr(self, "convention", "ranklib"))
+        return parse_measure(chosen, convention=getattr(self, "convention", DEFAULT_CONVENTION))
 
     def save_model(self, path: Any) -> None:
         """Write the fitted ranker to a file: `truerank.save_model(ranker, path)`."""
@@ -345,7 +345,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             data = X
         else:
             data = RankingData(X, y, qid)
-        convention = getattr(self, "convention", None) or "ranklib"
+        convention = getattr(self, "convention", None) or DEFAULT_CONVENTION
         measured = resolve("truerank.inspection.importance:permutation_importance")
         return measured(self, data, convention=convention, repeats=repeats, random_state=random_state)
 

@@ -11,7 +11,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.core.types import Scorer
-from truerank.measures import parse_measure
+from truerank.measures import DEFAULT_CONVENTION, parse_measure
 
 
 class EvaluationResults(dict[str, Any]):
@@ -191,7 +191,7 @@ def values_by_round(
     ranker: Any, watched: list[tuple[str, Any]], cutoffs: Sequence[int] = (), more: Sequence[Any] = ()
 ) -> EvaluationResults:
     """Return the validation measure, nDCG at `cutoffs` and more measures by set and round."""
-    convention = getattr(ranker, "convention", "ranklib")
+    convention = getattr(ranker, "convention", DEFAULT_CONVENTION)
     watch = ranker._measure("validation_measure")
     others = [parse_measure(one, convention=convention) for one in (*more, *(f"nDCG@{int(k)}" for k in cutoffs))]
     values = EvaluationResults()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
@@ -145,18 +146,13 @@ def compare_measures(
     if baseline == "first" and "first" not in names:
         baseline = names[0]
     places = _places(names, baseline)
-    look, level = 1, LEVEL
+    own = {f"{one.measure}, {one.convention}": one.per_query for one in measured}
+    looked: AbstractContextManager[tuple[int, float]] = nullcontext((1, LEVEL))
     if history is not None and judgements is not None:
-        from truerank.significance.history import judgement_digests, level_of, results_digest
-
-        own = {f"{one.measure}, {one.convention}": one.per_query for one in measured}
-        digests, results = judgement_digests(judgements), results_digest(own, places, test, correction, margin)
-        look = history.look(digests, results)
-        level = level_of(look, LEVEL)
-    pairs_of = partial(_compared_pairs, measured, places, test, correction, margin, random_state, level)
-    pairs, smallest, n_resamples, divided = pairs_of()
-    if history is not None and judgements is not None:
-        history.count(digests, results)
+        looked = history.looking(judgements, own, places, test, correction, margin)
+    with looked as (look, level):
+        pairs_of = partial(_compared_pairs, measured, places, test, correction, margin, random_state, level)
+        pairs, smallest, n_resamples, divided = pairs_of()
     found = []
     for number, (one, own_pairs) in enumerate(zip(measured, pairs)):
         means, intervals = dict[str, float](), dict[str, Interval]()

@@ -122,6 +122,7 @@ class Gate(Result):
     notes: list[str] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
     inconclusive: str | None = None
+    experiment: Any = field(default=None, repr=False)
     KIND: ClassVar[str] = "gate"
 
     @property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.files import atomic_write
 from truerank.data.ranking_data import Judgements
+from truerank.significance.paired import LEVEL
 
 
 @dataclass
@@ -71,6 +73,19 @@ class History:
             self.results[results] = self.look(digests)
         for name in {f"{digest:016x}" for digest in digests.tolist()}:
             self.looks[name] = self.looks.get(name, 0) + 1
+
+    @contextmanager
+    def looking(
+        self, judgements: Judgements, values: Mapping[str, Mapping[str, np.ndarray]], *options: object
+    ) -> Iterator[tuple[int, float]]:
+        """Yield the number of this look at the queries and its level, and count the look unless the block fails.
+
+        `values` and `options` are the results, see `results_digest`.
+        """
+        digests, results = judgement_digests(judgements), results_digest(values, *options)
+        look = self.look(digests, results)
+        yield look, level_of(look, LEVEL)
+        self.count(digests, results)
 
 
 def level_of(look: int, level: float) -> float:

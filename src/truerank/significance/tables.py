@@ -309,9 +309,7 @@ class Comparison(Compared):
         pairs = [(pair.a, pair.b) for pair in self.pairs]
         d = np.stack([self._differences(a, b) for a, b in pairs], axis=1)
         practical = resolve("truerank.significance.bayes:practical")
-        masks = (
-            {} if self.experiment is None else resolve("truerank.experiments.segments:segment_masks")(self.experiment)
-        )
+        masks = {} if self.experiment is None else self.experiment.segment_masks()
         found: Practical = practical(pairs, d, rope, self.per_query, by=self.by, measure=self.measure, masks=masks)
         found.experiment = self.experiment
         return found

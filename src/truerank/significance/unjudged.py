@@ -15,7 +15,7 @@ from truerank.measures.derived import best_grade
 from truerank.measures.names import parse_measure
 from truerank.measures.ranking import Ranking
 from truerank.significance.corrections import holm
-from truerank.significance.paired import paired_t
+from truerank.significance.paired import LEVEL, paired_t
 
 BOUNDED = ("DCG", "P", "RBP")  # measures for which `difference_bounds` has bounds
 LEAST_SHARE = 0.5  # mean share of judged documents below which a table has a remark
@@ -45,7 +45,7 @@ class Unjudged(NamedTuple):
         """A sentence on the doubt."""
         if np.isnan(self.p) and self.share_a != self.share_b:
             text = "shares of judged documents differ by the same amount on every topic"
-        elif self.p < 0.05:
+        elif self.p < LEVEL:
             correction = f", Holm over {self.n_pairs} pairs" if self.n_pairs > 1 else ""
             text = f"shares of judged documents differ (paired t-test{correction})"
         else:
@@ -56,7 +56,7 @@ class Unjudged(NamedTuple):
 
     def __str__(self) -> str:
         """Return the text of the pair with its figures."""
-        p = f", p = {self.p:.3g}" if self.p < 0.05 else ""
+        p = f", p = {self.p:.3g}" if self.p < LEVEL else ""
         bounds = "" if self.low is None or self.high is None else f", {self.low:+.4f} to {self.high:+.4f}"
         return f"{self.a} against {self.b}{p}{bounds}"
 
@@ -88,7 +88,7 @@ def doubtful_pairs(
     for ((a, b), (mean, other_mean)), adjusted in zip(means.items(), corrected):
         p = math.nan if math.isnan(tested[a, b]) else float(adjusted)
         same = math.isnan(p) and mean != other_mean  # a difference without any variance
-        if p < 0.05 or same or (mean + other_mean) / 2 < LEAST_SHARE:
+        if p < LEVEL or same or (mean + other_mean) / 2 < LEAST_SHARE:
             for run in (a, b):
                 if run not in places and _bounded(measure):
                     places[run] = _places(measure, *judged[run])
