@@ -144,7 +144,7 @@ def _about_nothing(names: Sequence[str]) -> str:
 
 def _serve(found: TextEvidence, args: Arguments) -> str | None:
     """Return the command that ranks by BM25, unless the ranker is better."""
-    if found.outcome == "better":
+    if found.verdict["outcome"] == "better":
         return None
     function = "bm25" + repr(found.bm25)[len("BM25") :].replace("'", "")
     index, queries, function = map(shlex.quote, (str(Path(args.out) / "index"), args.queries, function))

@@ -10,7 +10,6 @@ import numpy as np
 
 from truerank.calibration.pool import PooledCalibrator
 from truerank.calibration.ranker import cross_fitted_scores, on_one_level
-from truerank.core.names import resolve
 from truerank.core.printing import progress
 from truerank.core.results import Result
 from truerank.core.types import RandomState
@@ -23,6 +22,7 @@ from truerank.io.trec import Qrels
 from truerank.measures import parse_measure
 from truerank.rankers.pipeline import RankerPipeline, ranker_scores
 from truerank.rankers.text_ranker import TextRanker
+from truerank.significance.comparison import compare_values
 from truerank.significance.paired import LEVEL
 from truerank.significance.tables import Comparison
 from truerank.text.index import Index
@@ -49,10 +49,15 @@ class TextEvidence(Result):
     KIND: ClassVar[str] = "text-evidence"
 
     @property
-    def outcome(self) -> str:
-        """The corrected verdict on the ranker against BM25: "better", "worse" or "no difference shown"."""
+    def verdict(self) -> dict[str, Any]:
+        """The comparison of the ranker with BM25; the `outcome` is "better", "worse" or "no difference shown"."""
         (pair,) = (pair for pair in self.comparison.pairs if pair.a == "bm25")
-        return "no difference shown" if pair.p_adjusted >= LEVEL else "better" if pair.difference < 0 else "worse"
+        outcome = "no difference shown" if pair.p_adjusted >= LEVEL else "better" if pair.difference < 0 else "worse"
+        return {
+            "outcome": outcome, "against": "bm25", "measure": self.comparison.measure, "difference": -pair.difference,
+            "low": -pair.high, "high": -pair.low, "p": pair.p, "p_adjusted": pair.p_adjusted,
+            "test": self.comparison.test, "queries": pair.queries,
+        }  # fmt: skip
 
     @property
     def calibrated(self) -> bool:
@@ -65,7 +70,6 @@ class TextEvidence(Result):
         return self.comparison.summary
 
     def _figures(self) -> dict[str, Any]:
-        (pair,) = (pair for pair in self.comparison.pairs if pair.a == "bm25")
         per_query = self.comparison.per_query
         return {
             "MAP": self.comparison.means,
@@ -75,11 +79,7 @@ class TextEvidence(Result):
                 for k, query in enumerate(self.comparison.query_ids or [])
             },
             "convention": self.comparison.convention,
-            "verdict": {
-                "outcome": self.outcome, "against": "bm25", "measure": self.comparison.measure,
-                "difference": -pair.difference, "low": -pair.high, "high": -pair.low, "p": pair.p,
-                "p_adjusted": pair.p_adjusted, "test": self.comparison.test, "queries": pair.queries,
-            },
+            "verdict": self.verdict,
             "baselines": self.baselines,
             "probabilities": {
                 "log_loss": self.log_loss, "log_loss_of_share": self.log_loss_of_share, "calibrated": self.calibrated,
@@ -135,10 +135,10 @@ def cross_validate_text(
     measure = parse_measure("AP", convention="trec")
     values, baselines, bm25 = tuned_baselines(index, there, qrels, parts, depth, n_jobs)
     own = {"ranker": measure.per_query(data.judgements(), scores)} | values
-    comparison = resolve("truerank.experiments.experiment:Experiment").of_values(
+    comparison = compare_values(
         {name: np.append(one, np.zeros(len(nothing))) for name, one in own.items()}, measure="AP", convention="trec",
         query_ids=[*data.query_ids.tolist(), *(query.id for query in nothing)], baseline="ranker",
-    ).compare()  # fmt: skip
+    )  # fmt: skip
     model = candidates[best]
     model = TextRanker(model.ranker, model.features, model.binning).fit_rows(data)
     if model.features is not None:
