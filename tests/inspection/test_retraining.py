@@ -216,6 +216,40 @@ def test_queries_of_one_name_stay_on_one_side(weeks):
         retrain(model, weeks[0], weeks[1].take_queries([0]))
 
 
+def test_training_queries_are_settled_as_in_an_experiment(weeks, files, capsys, monkeypatch):
+    """The held-out queries are those of `compare`; kept training queries forbid a promotion."""
+    old, new, later = weeks
+    weak = ObliviousBoosting(n_estimators=1, learning_rate=1e-9).fit(old)
+    mixed = RankingData.concatenate([old.take_queries(range(9)), later])
+    settings = {"more": 40, "params": {"learning_rate": 0.1}}
+    found = retrain(weak, new, mixed, **settings)
+    compared = compare(mixed, {"candidate": found.candidate, "production": weak}, baseline="production")
+    assert found.promoted
+    assert [(one.code, one.text) for one in found.remarks] == [(one.code, one.text) for one in compared.remarks]
+    assert [one.code for one in found.remarks] == ["training-queries-left-out"]
+    assert found.comparison.pairs[0].p == compared.pairs[0].p
+    assert found.to_dict()["queries"] == {"train": 70, "held_out": 60, "training_queries": 9}
+    assert found.to_dict()["training_queries"]["production"]["left_out"] == 9
+    kept = retrain(weak, new, mixed, training_queries="keep", **settings)
+    assert (kept.decision.verdict, kept.promoted, kept.n_held_out) == ("better", False, 69)
+    assert [one.code for one in kept.remarks] == ["training-queries-kept"]
+    assert "no verdict" in kept.reason
+    for held_out, rule in ((mixed, "refuse"), (old, "leave out"), (new, "leave out")):
+        with refused(InvalidInputError, code="training-queries"):
+            retrain(weak, new, held_out, training_queries=rule)
+    one = RankingData.concatenate([old.take_queries([0]), later.take_queries([0])])
+    with refused(InvalidInputError, code="too-few-queries"):
+        retrain(weak, new, one)
+    monkeypatch.chdir(files)
+    write_letor(mixed, files / "mixed.txt")
+    save_model(weak, files / "weak.json")
+    words = ["retrain", "weak.json", "new.txt", "--held-out", "mixed.txt", "--more", "40", "--set", "learning_rate=0.1"]
+    assert main([*words, "--training-queries", "keep", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["remarks"][0]["code"] == "training-queries-kept"
+    assert main([*words, "--training-queries", "refuse"]) == 1
+    assert main([*words, "--history", "other.json", "--json"]) == 0  # the first look of this history
+
+
 @pytest.fixture
 def files(weeks, tmp_path):
     for name, data in zip(("old", "new", "later"), weeks):

@@ -14,6 +14,7 @@ from typing import Any
 import truerank
 from truerank.cli import common, options, ranker_options
 from truerank.cli.parser import OutputFile, Replaced, argument, option, refuse
+from truerank.cli.systems import training_rule
 from truerank.core.files import atomic_write, identity, one_step
 from truerank.core.locks import locked
 
@@ -21,7 +22,7 @@ KEPT = 3
 """Exit code if the model in production is kept; 0 if it was replaced."""
 
 
-class Arguments(options.Reading, options.Test, options.Position, options.Json):
+class Arguments(options.Reading, options.Training, options.Test, options.Position, options.Json):
     production: Replaced = argument("the model in production, which `truerank train` wrote", "MODEL")
     data: list[str] = argument("newer judged rankings: LETOR files, or tables", "DATA …")
     held_out: str | None = option(
@@ -111,6 +112,7 @@ def _run(args: Arguments, state: str, target: str, compared: bytes) -> int:
         reference=reference,
         history=history,
         random_state=args.seed,
+        training_queries=training_rule(args.training_queries),
         **common.given(args, "how", "measure", "convention", "test", "level", "margin", "share", "more"),
     )
     common.remember_reading(found.candidate, args, production)
@@ -192,7 +194,7 @@ def _report(args: Arguments, found: Any, target: str, both: int) -> None:
     }
     report["queries"]["in_both"] = both
     compared = {comparison.measure: comparison}
-    lines = [found.about_training, comparison._table("text"), caption(compared), *remarks_below(compared)]
+    lines = [str(found.training), comparison._table("text"), caption(compared), *remarks_below(compared)]
     kept = f"{target} is the new model" if found.promoted else f"{args.production} stays"
     before = f"; the one before is in {args.previous}" if found.promoted and args.previous else ""
     lines += [

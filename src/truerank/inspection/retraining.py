@@ -17,17 +17,17 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
-from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer
-from truerank.data.provenance import training_queries
+from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer, TrainingRule
 from truerank.data.ranking_data import RankingData
+from truerank.data.remarks import FORBIDS, Remark
 from truerank.inspection.importance import measure_of
 from truerank.io.rows import rows_of
 from truerank.measures.base import Measure
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
-from truerank.significance.comparison import resamples_for
-from truerank.significance.history import History, judgement_digests, level_of, results_digest
+from truerank.significance.comparison import compare_values, resamples_for
+from truerank.significance.history import History, level_of
 from truerank.significance.intervals import Verdict, decided, failing_loss
 from truerank.significance.paired import OF_MEANS, TESTS, paired_differences, paired_tests, signed_ranks
 from truerank.significance.tables import Comparison
@@ -107,10 +107,14 @@ class Retraining(Result):
     n_held_out: int
     decision: Decision
     look: int  # number of this comparison on the same held-out queries, from 1
-    training_queries: int  # held-out queries that one of the models was trained on, which are left out
-    about_training: str  # these queries in words
+    training: Any = field(repr=False)  # held-out queries that one of the models was trained on, as in an Experiment
 
     KIND: ClassVar[str] = "retraining"
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """The remarks on training queries."""
+        return list(self.training.remarks)
 
     @property
     def summary(self) -> str:
@@ -135,8 +139,9 @@ class Retraining(Result):
             "queries": {
                 "train": self.n_train,
                 "held_out": self.n_held_out,
-                "training_queries": self.training_queries,
+                "training_queries": int((~self.training.keep).sum()),
             },
+            "training_queries": self.training.to_dict(),
             "status": getattr(self.candidate, "status_", None),
         }
 
@@ -165,6 +170,7 @@ def retrain(
     margin: float = 0.0,
     reference: ArrayLike | None = None,
     history: History | None = None,
+    training_queries: TrainingRule = "leave out",
     share: float = SHARE,
     random_state: RandomState = None,
 ) -> Retraining:
@@ -200,13 +206,16 @@ def retrain(
         losses of `margin` do not add up. Default: production.
     history : History, optional
         History that counts this and earlier comparisons on the same held-out queries. By default, nothing is counted.
+    training_queries : "leave out", "keep" or "refuse", default "leave out"
+        Treatment of held-out queries on which a model was trained, as in `compare`. With kept training queries, the
+        candidate is not promoted.
     random_state : seed of the split and the test
 
     Raises
     ------
     InvalidInputError
         If the model cannot be trained (imported models) or not continued, if either side has fewer than two queries, or
-        if a model was trained on more than half of the held-out queries. Fewer such queries are left out.
+        if a model was trained on more than half of the held-out queries (unless they are kept).
 
     Examples
     --------
@@ -231,54 +240,50 @@ def retrain(
     judged = plain.tie_averaged()
     if held_out is None:
         data, held_out = split_by_name(data, share, seed)
-    for side, queries in (("to learn from", data.n_queries), ("held out", held_out.n_queries)):
-        if queries < 2:
-            raise InvalidInputError(
-                f"retrain requires at least two queries {side}, got {queries}", code="too-few-queries"
-            )
+    _check_two("to learn from", data)
+    _check_two("held out", held_out)
     candidate, continued = trained_again(production, data, valid, how, more, params)
     models = {"candidate": candidate, "production": production}
     models |= {"reference": reference} if margin > 0 and reference is not None else {}
-    seen, about = _training_queries(models, held_out)
-    held_out = held_out.take_queries(~seen) if seen.any() else held_out
-    history = History() if history is None else history
+    training = resolve("truerank.experiments.policy:settle_training")(
+        models, held_out, training_queries, instead=["hold out queries on which no model was trained"]
+    )
+    held_out = training.kept(held_out)
+    _check_two("held out, on which no model was trained", held_out)
     judgements = held_out.judgements()
-    digests = judgement_digests(judgements)
     values = {name: judged.per_query(judgements, ranker_scores(model, held_out)) for name, model in models.items()}
-    results = results_digest({plain.name: values}, test, margin, level)
-    look = history.look(digests, results)
-    comparison = resolve("truerank.experiments.experiment:Experiment").of_values(
+    comparison = compare_values(
         {name: values[name] for name in ("candidate", "production")}, baseline="production", measure=plain.name,
-        convention=plain.convention, query_ids=held_out.query_ids, higher_is_better=judged.higher_is_better,
-    ).compare(test=test, random_state=seed)  # fmt: skip
+        convention=plain.convention, query_ids=held_out.query_ids, higher_is_better=judged.higher_is_better, test=test,
+        random_state=seed,
+    )  # fmt: skip
     other, against = values["production"], "production"
     if "reference" in values:
         other, against = values["reference"], "the last model that was promoted as better"
     sign = 1.0 if judged.higher_is_better else -1.0
     ours, theirs = sign * values["candidate"], sign * other
-    decision = decide(ours, theirs, test=test, level=level, margin=margin, look=look, measure=judged, random_state=seed)
-    history.count(digests, results)
+    counted_in = History() if history is None else history
+    with counted_in.looking(judgements, {plain.name: values}, test, margin, level) as (look, _):
+        decision = decide(
+            ours, theirs, test=test, level=level, margin=margin, look=look, measure=judged, random_state=seed
+        )
     gain = f"{paired_differences(ours, theirs).mean():+.4f} {plain.name} against {against}"
     reason = _reason(decision, gain, margin, test)
     if look > 1:
         reason += f" (comparison {look} on these held-out queries)"
+    forbids = [remark for remark in training.remarks if remark.severity == FORBIDS]
+    reason = f"no verdict on {forbids[0].text}" if forbids else reason
     return Retraining(
-        decision.promoted, reason, "continued" if continued else "refitted", candidate, comparison, data.n_queries,
-        held_out.n_queries, decision, look, int(seen.sum()), about,
+        decision.promoted and not forbids, reason, "continued" if continued else "refitted", candidate, comparison,
+        data.n_queries, held_out.n_queries, decision, look, training,
     )  # fmt: skip
 
 
-def _training_queries(models: dict[str, Any], held_out: RankingData) -> tuple[np.ndarray, str]:
-    """Return which held-out queries trained a model, (m,), and a sentence; raise if most did, or if < 2 are left."""
-    found = {name: training_queries(model, held_out) for name, model in models.items()}
-    seen = np.any([overlap.matched for overlap in found.values()], axis=0)
-    if any(overlap.mostly for overlap in found.values()) or held_out.n_queries - seen.sum() < 2:
-        about = "; ".join(f"{name}: {overlap}" for name, overlap in found.items())
+def _check_two(side: str, data: RankingData) -> None:
+    if data.n_queries < 2:
         raise InvalidInputError(
-            f"{about}. A verdict on training queries is not possible. Hold out queries on which no model was trained"
+            f"retrain requires at least two queries {side}, got {data.n_queries}", code="too-few-queries"
         )
-    left_out = {name: "; these queries are left out" if overlap.recognised else "" for name, overlap in found.items()}
-    return seen, "; ".join(f"{name}: {overlap}{left_out[name]}" for name, overlap in found.items())
 
 
 def _reason(decision: Decision, gain: str, margin: float, test: str) -> str:
