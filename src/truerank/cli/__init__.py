@@ -131,8 +131,7 @@ def main(argv: list[str] | None = None) -> int:
                 more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"
                 more += getattr(module, "SEVERAL_FILES", "")
             raise UsageError(f"unknown argument {strange[0]!r}{more}")
-        code: int | None = module.run(declared.parsed(parser, found, command=name, wording=wording, argv=argv))
-        return code
+        return module.run(declared.parsed(parser, found, command=name, wording=wording, argv=argv))
 
     with fitted(argv):
         return guarded(name, run, argv, wording, getattr(module, "FAILURE", 1))

@@ -98,8 +98,7 @@ def holds_judgements(args: options.Reading, path: str, *, features: bool = False
     """Return whether a file holds judgements, with the columns that options name, and no features or any."""
     if path == "-" or any((args.features, args.exclude, args.categorical, args.position)):
         return False
-    found: bool = resolve("truerank.io.judgements.registry:holds_judgements")(path, features, **_named(args))
-    return found
+    return resolve("truerank.io.judgements.registry:holds_judgements")(path, features, **_named(args))
 
 
 def _named(args: options.Ratings) -> dict[str, str | None]:
@@ -190,8 +189,7 @@ def read_data(path: str, args: options.Reading, *likes: Any, graded: bool = Fals
     known = place.known(*likes)
     if known.columns is not None and known.is_model and (args.features or args.exclude):
         raise UsageError("--features, --exclude: the model knows its columns by name. Omit them")
-    rows: RankingData = place.read(known, graded=graded)
-    return rows
+    return place.read(known, graded=graded)
 
 
 def read_graded(path: str, args: options.Reading, *likes: Any, client: Any = None, **own: Any) -> Any:

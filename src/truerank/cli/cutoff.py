@@ -86,10 +86,7 @@ def _curve(cutoff: truerank.Cutoff) -> str:
 
 def load_cutoff(path: str) -> truerank.Cutoff:
     """Return the cutoff in a file that `truerank cutoff fit` wrote."""
-    cutoff: truerank.Cutoff = common.load_as(
-        truerank.Cutoff, path, "which is not a cutoff. Make a cutoff with truerank cutoff fit"
-    )
-    return cutoff
+    return common.load_as(truerank.Cutoff, path, "which is not a cutoff. Make a cutoff with truerank cutoff fit")
 
 
 def _apply(args: Arguments) -> int:

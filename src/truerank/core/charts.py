@@ -73,8 +73,7 @@ class Chart:
 
         own: dict[str, dict[str, Any]] = {"png": {"scale": 2}, "html": {"bundle": True}}
         settings = own.get(ending, {})
-        drawn: str | bytes = getattr(vl_convert, _WRITERS[ending])(self.to_dict(), **settings)
-        return drawn
+        return getattr(vl_convert, _WRITERS[ending])(self.to_dict(), **settings)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         found = {"text/plain": repr(self), "application/vnd.vegalite.v6+json": self.to_dict()}

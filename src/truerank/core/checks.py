@@ -127,9 +127,9 @@ def is_dask(values: ArrayLike) -> bool:
     return type(values).__module__.startswith("dask") or graph() is not None
 
 
-def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
-    """Return `value` as int, or raise unless it is an integer >= `minimum`."""
-    return int(_checked(value, name, [f"int in [{minimum}, inf)"]))
+def check_positive_int(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
+    """Return `value` as int, or raise unless it is an integer >= `minimum` and, if given, <= `maximum`."""
+    return int(_checked(value, name, [f"int in [{minimum}, {'inf)' if maximum is None else f'{maximum}]'}"]))
 
 
 def check_number(value: Any, name: str, interval: str = "(-inf, inf)") -> float:

@@ -35,7 +35,5 @@ def seed_of(random_state: object) -> int:
 
 def stream(seed: int, *keys: str | int) -> np.random.Generator:
     """Return the generator for `keys` under `seed`, for example `stream(seed, "bootstrap", tree)`."""
-    words = [int(seed)]
-    for key in keys:
-        words.append(zlib.crc32(key.encode()) if isinstance(key, str) else int(key))
+    words = [int(seed), *(zlib.crc32(key.encode()) if isinstance(key, str) else int(key) for key in keys)]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))

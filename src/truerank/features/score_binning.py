@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.schema import COLUMNS
@@ -88,9 +87,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
     @fits_whole
     def fit(self, X: MatrixLike, y: ArrayLike | None = None, *, qid: ArrayLike | None = None) -> ScoreBinning:
         """Learn the thresholds of each column of X (n, p), ignoring NaN. `y` and `qid` are not used."""
-        check_positive_int(self.n_thresholds, "n_thresholds")
-        if self.n_thresholds > MAX_EDGES:
-            raise InvalidInputError(f"n_thresholds must be at most {MAX_EDGES}, got {self.n_thresholds}")
+        check_positive_int(self.n_thresholds, "n_thresholds", 1, MAX_EDGES)
         check_choice(self.strategy, "strategy", STRATEGIES)
         check_choice(self.output, "output", OUTPUTS)
         check_number(self.top, "top", "(0, 0.95)")

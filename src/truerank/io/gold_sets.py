@@ -131,7 +131,7 @@ def _query(record: Mapping[str, Any], what: str = "grade") -> str | None:
 def _span(row: Row, where: str, what: str) -> Span:
     """Return the span of a row whose `what` is "grade" or "score"."""
     try:
-        start, end, value = (float(one) for one in (*(row.span or ()), 1.0 if row.grade is None else row.grade))  # type: ignore[arg-type]
+        start, end, value = (float(one) for one in (*(row.span or ()), 1.0 if row.grade is None else row.grade))
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{where}: start, end and {what} of a span must be numbers") from error
     if not start < end:

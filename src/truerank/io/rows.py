@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from truerank.core.checks import is_frame, is_table, is_text_type
 from truerank.core.errors import PYTHON, InvalidInputError, Remedy, TruerankError
@@ -181,7 +181,7 @@ class RowsAt:
                 check_column(name, here, self.name)
         own = replace(self, features=None, exclude=None, also=(), categories=None, missing="nan")
         columns = None if self.kind in ("text", "folder") else list(names)
-        return cast(RankingData, own.read(Known(columns, categories, known.reading), graded=True))
+        return own.read(Known(columns, categories, known.reading), graded=True)
 
 
 def _name_read_table(error: TruerankError, shown: str) -> None:
@@ -215,4 +215,4 @@ def rows_of(data: RowsLike, name: str = "data", model: Any = None) -> RankingDat
             f"{type(data).__name__}; convert arrays with RankingData(X, y, qid)",
             argument=name,
         )
-    return cast(RankingData, place.read(place.known(model)))
+    return place.read(place.known(model))

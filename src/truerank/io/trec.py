@@ -215,8 +215,7 @@ def read_qrels(source: object, *, grades: object = None, aggregate: str | None =
 
 
 def _other_qrels(source: object, grades: object, aggregate: str | None) -> Qrels:
-    qrels: Qrels = resolve(f"{_DOOR}:read_ratings")(source, grades=grades).qrels(aggregate)
-    return qrels
+    return resolve(f"{_DOOR}:read_ratings")(source, grades=grades).qrels(aggregate)
 
 
 def as_run(run: object, tag: str = "") -> Run:

@@ -43,8 +43,7 @@ def kept(function: Callable[[Judgements, *_Key], _Value]) -> Callable[[Judgement
         place = (function.__name__, *key)
         if place not in judgements.cache:
             judgements.cache[place] = function(judgements, *key)
-        value: _Value = judgements.cache[place]
-        return value
+        return judgements.cache[place]
 
     return known
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -11,7 +10,7 @@ from typing import Any
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.names import Table
+from truerank.core.names import Table, nearest
 from truerank.core.types import MeasureLike, MeasuresLike
 from truerank.measures.average_precision import AveragePrecision, GeometricMAP
 from truerank.measures.base import Measure
@@ -234,7 +233,11 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
             code="ambiguous",
         )
     if base is None:
-        raise InvalidInputError(f"unknown measure {name!r} in {text!r}; {_suggest(name)}", code="unknown-measure")
+        raise InvalidInputError(
+            f"unknown measure {name!r} in {text!r}{nearest(name, (*SYNONYMS, *MEASURES))}; known are "
+            f"{', '.join(MEASURES)}, and trec_eval's map, ndcg, ndcg_cut_k, P_k, recall_k, recip_rank …",
+            code="unknown-measure",
+        )
     positional, settings = _arguments(inside or "", text)
     if persistence:
         settings["p"] = float(f"0.{persistence}")  # ranx's rbp.95
@@ -319,10 +322,3 @@ def _value(node: ast.expr, inside: str, text: str) -> Any:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise InvalidInputError(f"{text!r}: expected a number or a word, got {ast.unparse(node)!r}") from None
-
-
-def _suggest(name: str) -> str:
-    spellings = {spelling.lower(): spelling for spelling in (*SYNONYMS, *MEASURES)}
-    close = difflib.get_close_matches(name.lower(), list(spellings), n=1)
-    hint = f"did you mean {spellings[close[0]]!r}? " if close else ""
-    return f"{hint}known are {', '.join(MEASURES)}, and trec_eval's map, ndcg, ndcg_cut_k, P_k, recall_k, recip_rank …"

@@ -118,8 +118,7 @@ def _nodes_of_mu(n: np.ndarray, mean: np.ndarray, squares: np.ndarray, tau: np.n
     variance = tau[:, 0] ** 2 + (FREEDOM + squares) / ((FREEDOM + n - 1.0) * n)
     precision = (1.0 / variance).sum(axis=1) + 1.0 / SCALE**2
     centre = (mean / variance).sum(axis=1) / precision
-    found: np.ndarray = centre[:, None, None] + _MU / np.sqrt(precision)[:, None, None]
-    return found
+    return centre[:, None, None] + _MU / np.sqrt(precision)[:, None, None]
 
 
 def _likelihood(n: int, mean: float, squares: float, mu: np.ndarray, tau: np.ndarray) -> _Likelihood:

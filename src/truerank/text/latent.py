@@ -11,7 +11,6 @@ import numpy as np
 from scipy import sparse
 
 from truerank.core.checks import check_choice, check_positive_int
-from truerank.core.errors import InvalidInputError
 from truerank.core.threads import one_blas_thread
 from truerank.text.index import ALL, Index
 from truerank.text.retrieval_functions import RetrievalFunction
@@ -29,10 +28,7 @@ class Latent(RetrievalFunction):
     dimensions: int = DIMENSIONS
 
     def __post_init__(self) -> None:
-        if check_positive_int(self.dimensions, "dimensions") > DIMENSIONS:
-            raise InvalidInputError(
-                f"dimensions must be at most {DIMENSIONS}, got {self.dimensions}", argument="dimensions"
-            )
+        check_positive_int(self.dimensions, "dimensions", 1, DIMENSIONS)
         check_choice(self.field, "field", (ALL,))
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:

@@ -26,10 +26,7 @@ def parse_function(text: str) -> RetrievalFunction:
     >>> parse_function("bm25(k1=0.9, b=0.4, analyser=porter)")
     BM25(analyser='porter', field='all', k1=0.9, b=0.4, k3=7.0, idf='lucene')
     """
-    function: RetrievalFunction = read_value(
-        re.sub(r"\blambda(?=\s*=)", "lam", text), FUNCTIONS | {"latent": Latent}, "retrieval function"
-    )
-    return function
+    return read_value(re.sub(r"\blambda(?=\s*=)", "lam", text), FUNCTIONS | {"latent": Latent}, "retrieval function")
 
 
 def retrieve(
