@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 from reference.rankings import worst_by_enumeration
+from support.planes import PlanesOfRows
 from truerank.losses.graded_pairs import GradedPairs
 from truerank.losses.worst_rankings import RankingOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.rows import LinearRows
-from truerank.solvers.cutting_planes import CuttingPlanes
 
 X = np.random.default_rng(1).normal(size=(24, 3))
 Y = (np.random.default_rng(2).random(24) < 0.4).astype(float)
@@ -44,5 +44,5 @@ def test_products():
 def test_certificate():
     for oracle in (RankingOracle("AP", Y, OFFSETS), GradedPairs(Y, OFFSETS)):
         for n_blocks in (1, None):
-            result = CuttingPlanes(LinearRows(X), oracle, n_blocks=n_blocks).solve(0.5, tol=1e-4)
+            result = PlanesOfRows(LinearRows(X), oracle, n_blocks=n_blocks).solve(0.5, tol=1e-4)
             assert result.gap <= 1e-4 * max(1, result.objective)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from support.planes import PlanesOfRows
 from truerank.losses.graded_pairs import HingeOracle
 from truerank.matrices.rows import LinearRows
-from truerank.solvers.cutting_planes import CuttingPlanes
 from truerank.solvers.hinge_planes import HingePlanes, minimum_on_line
 from truerank.solvers.result import Status
 
@@ -23,7 +23,7 @@ def problem(seed, n=400, p=12):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_path_reaches_the_optima_of_cutting_planes_in_fewer_rounds(seed):
     rows, hinge = problem(seed)
-    ours, plain, rounds = HingePlanes(rows, hinge), CuttingPlanes(rows, hinge), np.zeros(2, dtype=int)
+    ours, plain, rounds = HingePlanes(rows, hinge), PlanesOfRows(rows, hinge), np.zeros(2, dtype=int)
     for C in (1e-4, 1e-2, 1.0, 100.0):
         found, expected = ours.solve(C, tol=1e-7), plain.solve(C, tol=1e-7)
         rounds += found.n_iter, expected.n_iter

@@ -22,10 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
-from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import tell
-from truerank.losses.protocols import Oracle
-from truerank.matrices.rows import LinearRows
 from truerank.solvers.bundle_program import combine, extend_gram, solve_bundle, solve_one_block
 from truerank.solvers.result import SolverResult, Status
 
@@ -40,48 +37,16 @@ STALL_ROUNDS = 60  # and after which the solver stops
 
 
 class CuttingPlanes:
-    """The planes of a training problem, and the solver that adds planes.
+    """The planes of a training problem, and the solver that adds planes. A subclass computes the planes (`planes_at`).
 
-    `weight` float64 (m,) has the v_i, or is None for 1; queries that the oracle does not keep count 0. `n_blocks` is 1
-    for the 1-slack algorithm, None for one block for each query (n-slack). The result does not depend on `n_jobs`.
-    `anything` is False if no query counts, and `n_left_out` is the number of queries that the oracle does not keep.
-
-    Examples
-    --------
-    Two documents, one feature, AP: `P(w) = ½w² + C max(0, ½ - 2w)` for C = 1 has its minimum at w = ¼.
-
-    >>> from truerank.losses.worst_rankings import RankingOracle
-    >>> rows = LinearRows(np.array([[1.0], [0.0]]))
-    >>> oracle = RankingOracle("AP", np.array([1.0, 0.0]), np.array([0, 2]))
-    >>> result = CuttingPlanes(rows, oracle).solve(C=1.0, tol=1e-9)
-    >>> round(float(result.coef[0]), 6), round(result.objective, 6), result.gap <= 1e-9
-    (0.25, 0.03125, True)
+    A plane has `n_weights` weights. `n_blocks` is 1 for the 1-slack algorithm, and the number of queries that count for
+    n-slack. `anything` is False if no query counts, and `n_left_out` is the number of queries that the oracle does not
+    keep.
     """
 
-    def __init__(
-        self,
-        rows: LinearRows,
-        oracle: Oracle,
-        *,
-        weight: np.ndarray | None = None,
-        n_blocks: int | None = 1,
-        n_jobs: int | None = None,
-    ) -> None:
-        if rows.n_rows != int(oracle.offsets[-1]):
-            raise InvalidInputError(
-                f"the oracle is for {int(oracle.offsets[-1])} rows, but X has {rows.n_rows}", code="different-shapes"
-            )
-        self.rows, self.oracle, self.n_jobs = rows.lay_out(), oracle, n_jobs
-        m = len(oracle.kept)
-        self.weight = np.where(oracle.kept, np.ones(m) if weight is None else weight, 0.0)
-        self.query_bounds = block_bounds(oracle.offsets, self.weight > 0, n_blocks)
-        self.row_bounds = oracle.offsets[self.query_bounds]
-        self._row_weight = np.repeat(self.weight, np.diff(oracle.offsets))
-        self._begin(rows.n_weights, len(self.query_bounds) - 1, bool(self.weight.any()), m - int(oracle.kept.sum()))
-
-    def _begin(self, p: int, n_blocks: int, anything: bool, n_left_out: int) -> None:
-        """Start without planes, of p weights each."""
-        self.n_weights, self.n_blocks, self.anything, self.n_left_out = p, n_blocks, anything, n_left_out
+    def __init__(self, n_weights: int, n_blocks: int, anything: bool, n_left_out: int) -> None:
+        p = self.n_weights = n_weights
+        self.n_blocks, self.anything, self.n_left_out = n_blocks, anything, n_left_out
         self.n_planes = 0
         self._G, self._H, self._q = np.zeros((0, p)), np.zeros((0, 0)), np.zeros(0)
         self._alpha, self._C = np.zeros(0), 0.0  # weights of the planes for the last C, where the next program starts
@@ -170,7 +135,8 @@ class CuttingPlanes:
         return slack
 
     def _block_weight(self) -> np.ndarray:
-        return np.add.reduceat(self.weight, self.query_bounds[:-1])
+        """Return the total weight of each block's queries (blocks,)."""
+        raise NotImplementedError
 
     def _visit(self, w: np.ndarray, C: float) -> tuple[np.ndarray, np.ndarray]:
         """Add each block's plane at the program's w, and return w with v_i H_i(w) of the blocks."""
@@ -192,10 +158,7 @@ class CuttingPlanes:
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the plane `offset + gradient·w` of each block: gradients (blocks, n_weights) and offsets (blocks,)."""
-        loss, coefficients = self.oracle(self.rows.scores(w), self.n_jobs)
-        coefficients *= self._row_weight
-        gradients = self.rows.block_sums(coefficients, self.row_bounds)
-        return gradients, np.add.reduceat(loss * self.weight, self.query_bounds[:-1])
+        raise NotImplementedError
 
     def _reserve(self, n: int) -> None:
         old = len(self._q)

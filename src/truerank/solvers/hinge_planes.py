@@ -32,8 +32,9 @@ class HingePlanes(CuttingPlanes):
     """
 
     def __init__(self, rows: LinearRows, hinge: HingeOracle) -> None:
-        super().__init__(rows, hinge)
-        self._hinge, self._best, self._margins = hinge, np.zeros(rows.n_weights), np.zeros(rows.n_rows)
+        super().__init__(rows.n_weights, 1, True, 0)
+        self.rows, self._hinge = rows.lay_out(), hinge
+        self._best, self._margins = np.zeros(rows.n_weights), np.zeros(rows.n_rows)
 
     def _visit(self, w: np.ndarray, C: float) -> tuple[np.ndarray, np.ndarray]:
         """Move the best point towards w, add a plane between both, and return the best point and its risk."""
@@ -42,7 +43,7 @@ class HingePlanes(CuttingPlanes):
         t = minimum_on_line(float(self._best @ step), float(step @ step), C * weight, self._margins, change)
         between = (1.0 - SHARE) * t + SHARE
         loss, slopes = self._hinge((self._margins + between * change) * signs)
-        self._add_planes(self.rows.block_sums(slopes, self.row_bounds), loss)
+        self._add_planes(self.rows.block_sums(slopes, self._hinge.offsets), loss)
         self._best, self._margins = self._best + t * step, self._margins + t * change
         return self._best, np.array([weight @ np.maximum(0.0, 1.0 - self._margins)])
 

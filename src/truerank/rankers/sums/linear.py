@@ -20,6 +20,7 @@ from truerank.data.row_source import Part, RowSource, ask
 from truerank.data.rows import beside, joined, largest
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.losses.graded_pairs import GradedPairs, weight_shares
+from truerank.losses.protocols import Oracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import (
     inverse_scales,
@@ -33,7 +34,7 @@ from truerank.solvers.cutting_planes import CuttingPlanes, block_bounds
 from truerank.solvers.hinge_planes import HingePlanes
 from truerank.solvers.newton import PairSums
 
-OracleOf = Callable[[np.ndarray, np.ndarray], Any]
+OracleOf = Callable[[np.ndarray, np.ndarray], Oracle]
 _SAMPLE_ROWS = 20_000  # of all parts, from which the first Hessian is made
 
 
@@ -80,7 +81,7 @@ class LinearProblem:
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the sum over parts of `PartProblem.moments`."""
-        gram, moment = self.data.statistics(_moments)
+        gram, moment = self.data.statistics(_ask, "problem", "moments")
         return np.array(gram), np.array(moment)
 
     def distinct_grades(self) -> np.ndarray:
@@ -191,14 +192,14 @@ class SummedPlanes(CuttingPlanes):
         whole = 1.0 if of_pairs else float(total) or 1.0
         blocks, n = (None, 1) if n_blocks == 1 else _blocks_by_content(self._rows, of_pairs, n_blocks)
         self._rows.statistics(_open_planes, of_pairs, whole, blocks, n, keep=True)
-        self._begin(problem.n_weights, n, float(total) > 0, int(queries) - int(kept))
+        super().__init__(problem.n_weights, n, float(total) > 0, int(queries) - int(kept))
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gradients, offsets = self._rows.statistics(_planes, w)
         return np.array(gradients), np.array(offsets)
 
     def _block_weight(self) -> np.ndarray:
-        return np.array(self._rows.statistics(_block_weights))
+        return np.array(self._rows.statistics(ask, "planes", "block_weights"))
 
 
 class SummedDocuments(SummedPlanes):
@@ -211,7 +212,7 @@ class SummedDocuments(SummedPlanes):
         self._rows, self._shift = problem.data, shift
         self._rows.statistics(_open_documents, rel, weights, keep=True)
         self._rows.statistics(_open_planes, False, 1.0, None, 1, keep=True)
-        self._begin(problem.n_weights, 1, True, 0)
+        CuttingPlanes.__init__(self, problem.n_weights, 1, True, 0)
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         moved = w.copy()
@@ -315,10 +316,6 @@ def _rows_for(part: Part, name: str) -> Iterator[Any]:
 def _problem(part: Part) -> PartProblem:
     with _rows_for(part, "problem") as problem:
         return copy.copy(problem)
-
-
-def _moments(part: Part) -> tuple[np.ndarray, np.ndarray]:
-    return _problem(part).moments()
 
 
 def _open_cross_entropy(part: Part, objective: Any, alpha: float) -> tuple[int, float, bool]:
@@ -433,17 +430,15 @@ class _Planes(NamedTuple):
             sums[there] = np.add.reduceat(values, self.starts[:-1][there])
         return sums
 
+    def block_weights(self) -> np.ndarray:
+        return self.by_block(self.weight)
+
 
 def _planes(part: Part, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     planes, problem = part.memory["planes"], _problem(part)
     loss, coefficients = part.memory["oracle"](problem.rows.scores(np.array(w)), problem.n_jobs)
     coefficients *= planes.row_weight
     return problem.rows.block_sums(coefficients, planes.row_starts), planes.by_block(loss * planes.weight)
-
-
-def _block_weights(part: Part) -> np.ndarray:
-    planes = part.memory["planes"]
-    return np.asarray(planes.by_block(planes.weight))
 
 
 def _ramp_risk(part: Part, w: np.ndarray) -> float:

@@ -12,7 +12,6 @@ import numpy as np
 
 from truerank.core.checks import is_sparse
 from truerank.core.types import MeasureLike
-from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part, RowSource
 from truerank.data.rows import beside, joined
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
@@ -73,9 +72,7 @@ class MeasuresOfPart:
     def __init__(self, part: Part, measure: Any) -> None:
         data = part.data
         self.measure = QueryMeasure(data, measure)
-        self.X: Any = data.X
-        if not part.hold:
-            self.X = (SparseOfSource if is_sparse(data.X) else MatrixOfSource)(part, data)
+        self._sparse, self._names = is_sparse(data.X), data.feature_names
         self._columns: dict[int, np.ndarray] = {}
         # Any scores show which queries the measure skips.
         self._skipped = np.isnan(self.measure.of_scores(np.zeros(data.n_rows)))
@@ -87,11 +84,11 @@ class MeasuresOfPart:
     def evaluate(self, part: Part, coef: np.ndarray) -> np.ndarray:
         coef = np.array(coef)  # what was received may be read-only
         used = np.flatnonzero(coef).tolist()
-        if is_sparse(self.X) or not 0 < len(used) <= FEW:
-            return self._of_scores(linear_scores(self.X, coef))
+        if self._sparse or not 0 < len(used) <= FEW:
+            return self._of_scores(linear_scores(part.data.X, coef))
         for k in used:
             if k not in self._columns:
-                self._columns[k] = np.ascontiguousarray(self.X[:, k])
+                self._columns[k] = np.ascontiguousarray(part.columns([k], self._names)[:, 0])
         return self._of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
 
     def of_columns(self, part: Part, descending: bool, n_jobs: int | None) -> np.ndarray:
@@ -107,27 +104,6 @@ class MeasuresOfPart:
 
     def _turned(self, values: np.ndarray) -> np.ndarray:
         return values if self.measure.measure.higher_is_better else np.subtract(1.0, values, out=values)
-
-
-class MatrixOfSource:
-    """The matrix of a partition whose rows are read from the source on demand."""
-
-    def __init__(self, partition: Part, data: RankingData) -> None:
-        self._partition, self._names, self.shape = partition, data.feature_names, data.X.shape
-
-    def __getitem__(self, key: tuple[slice, int]) -> np.ndarray:
-        rows, column = key
-        return self._partition.columns([column], self._names)[rows, 0]
-
-    def linear_scores(self, coef: np.ndarray) -> np.ndarray:
-        return linear_scores(self._partition.data.X, coef)
-
-
-class SparseOfSource(MatrixOfSource):
-    """A sparse `MatrixOfSource`, which is read as a whole."""
-
-    def tocsr(self) -> Any:
-        return self._partition.data.X
 
 
 # Statistics of a part.
