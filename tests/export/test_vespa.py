@@ -6,7 +6,7 @@ import pytest
 from support.refusals import refused
 from truerank import RankingData, RidgeRanker, export_model
 from truerank.core.errors import InvalidInputError
-from truerank.export import vespa
+from truerank.export import python, vespa
 from truerank.export.form import ModelForm, Plain
 from truerank.export.vespa import run_profile
 from truerank.trees.binary import BinaryTrees
@@ -60,6 +60,39 @@ def test_names_of_features():
         export_model(ranker, "vespa", ["a b", "c", "d"])
     with refused(InvalidInputError, argument="feature_names"):
         export_model(ranker, "vespa", ["min", "c", "d"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_trees_have_the_bits_of_the_program(seed):
+    """Any shape, either side for nan, zero as missing, thresholds without effect, features on both sides of 1e-35."""
+    rng = np.random.default_rng(seed)
+    features, thresholds, right, zero, left, other, values, roots = ([] for _ in range(8))
+
+    def grown(depth):
+        if depth == 0 or rng.random() < 0.2:
+            values.append(float(np.round(rng.normal(), 2)))
+            return -len(values)
+        node = len(features)
+        features.append(int(rng.integers(3)))
+        thresholds.append(float(rng.choice([-1.0, 0.0, 0.5, np.inf])))
+        right.append(rng.random() < 0.5)
+        zero.append(rng.random() < 0.3)
+        left.append(0)
+        other.append(0)
+        left[node], other[node] = grown(depth - 1), grown(depth - 1)
+        return node
+
+    roots = [grown(4) for _ in range(5)]
+    trees = BinaryTrees(
+        np.array(roots), np.array(features, dtype=np.int64), np.array(thresholds), np.array(right, dtype=bool),
+        np.array(zero, dtype=bool), np.array(left), np.array(other), np.array(values),
+    )  # fmt: skip
+    form = ModelForm(NAMES, Plain(trees), start=0.25)
+    space = {}
+    exec(python.write(form, "m", "float64"), space)
+    rows = rng.choice([-2.0, -1.0, 0.0, 1e-36, 0.5, 0.7, np.nan], size=(200, 3))
+    expected = [space["score"](row) for row in rows.tolist()]
+    assert run_profile(vespa.write(form, "m", "float64"), NAMES)(rows).tolist() == expected
 
 
 def test_trees_that_are_too_deep_are_refused():

@@ -1,4 +1,4 @@
-"""Convert a form to flat arrays for the formats that are programs: Python, C, Painless, ONNX."""
+"""Convert a form to flat arrays for the formats that are programs, and for ONNX."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Write the scoring program of a model: one function of a row, in a small subset of Python.
 
 The subset has typed local variables, arrays of numbers, counted loops, `while`, `if`, comparisons, arithmetic and a few
-functions. Python runs the text as it is; `curly.py` translates it to Painless and C. All of them compute in the
-order of `predict`, with its bits.
+functions. Python runs the text as it is, `curly.py` translates it to Painless and C, and `expression.py` makes it one
+expression, for Vespa. All of them compute in the order of `predict`, with its bits.
 """
 
 from __future__ import annotations
