@@ -27,7 +27,7 @@ def test_binary_features_are_strict_comparisons(strategy):
     X[rng.random(X.shape) < 0.2] = np.nan
     binning = ScoreBinning(9, strategy=strategy, output="binned").fit(X)
     matrix = binning.transform(X)
-    dense = matrix.to_dense()
+    dense = matrix.to_csr().toarray()
     column = 0
     for j, edges in enumerate(binning.edges_):
         assert np.array_equal(dense[:, column], ~np.isnan(X[:, j]))

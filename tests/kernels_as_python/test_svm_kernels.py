@@ -35,7 +35,7 @@ def test_products():
         np.testing.assert_allclose(rows.scores(w), X @ w)
         np.testing.assert_allclose(rows.block_sums(c, OFFSETS), expected)
     binned = BinnedMatrix.from_values(np.where(X > 1, np.nan, X), [[-1.0, 0.0], [0.0], []])
-    dense, rows = binned.to_dense(), LinearRows(binned)
+    dense, rows = binned.to_csr().toarray(), LinearRows(binned)
     v = np.arange(6.0)
     np.testing.assert_allclose(rows.scores(v), dense @ v)
     np.testing.assert_allclose(rows.block_sums(c, OFFSETS), [dense[:5].T @ c[:5], dense[5:].T @ c[5:]], atol=1e-15)

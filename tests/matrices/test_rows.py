@@ -22,7 +22,7 @@ def problem(kind, seed=0, n=60, p=11):
     if kind in ("codes", "present"):
         X[rng.random(X.shape) < (0.9 if kind == "present" else 0.3)] = np.nan
         binned = BinnedMatrix.from_values(X, [[-0.5, 0.5], *[[0.1, 0.2, 0.9]] * (p - 1)])
-        return binned, binned.to_dense()
+        return binned, binned.to_csr().toarray()
     X[rng.random(X.shape) < 0.5] = 0.0
     if kind == "float32":
         X = X.astype(np.float32)

@@ -34,12 +34,12 @@ def test_liblinear_and_cutting_planes_reach_the_same_objective(class_weight):
     X, y, _ = judged()
     binned = ScoreBinning(n_thresholds=6, strategy="quantile", output="binned").fit_transform(X)
     ours = PointwiseSVM(C=0.1, class_weight=class_weight, tol=1e-6).fit(binned, y)
-    theirs = PointwiseSVM(C=0.1, class_weight=class_weight, tol=1e-8, max_iter=10**6).fit(binned.to_dense(), y)
+    theirs = PointwiseSVM(C=0.1, class_weight=class_weight, tol=1e-8, max_iter=10**6).fit(binned.to_csr().toarray(), y)
     assert ours.gap_ <= 1e-6 * max(1, ours.objective_)
     assert ours.objective_ == pytest.approx(theirs.objective_, rel=1e-4)
     assert ours.dual_objective_ <= theirs.objective_ + 1e-9
     assert np.isnan(theirs.gap_)
-    np.testing.assert_allclose(ours.predict(binned), theirs.predict(binned.to_dense()), atol=0.02)
+    np.testing.assert_allclose(ours.predict(binned), theirs.predict(binned.to_csr().toarray()), atol=0.02)
 
 
 def test_it_is_scikit_learns_linear_svc():

@@ -51,6 +51,8 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
     `early_stopping_rounds` and `eval_at`. Each set becomes RankingData or (X, y, qid).
     """
     X, qid = without_query_column(X, qid)
+    for absent in [key for key, value in other.items() if value is None]:
+        del other[absent]
     call, known, name = FitCall(), ranker.get_params(deep=False), type(ranker).__name__
     rows, grades = other.pop("eval_X", None), other.pop("eval_y", None)
     if rows is not None or grades is not None:
@@ -66,14 +68,12 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
         for one in [] if given is None else given if isinstance(given, list | tuple) else [given]:
             _read_callback(one, name, known, call, verbose)
     for key in ("early_stopping_rounds", "early_stopping_round"):
-        if other.get(key) is not None and "patience" in known:
+        if key in other and "patience" in known:
             call.settings["patience"] = other.pop(key)
-    metric = other.get("eval_metric")
-    if metric is not None and "validation_measure" in known:
-        del other["eval_metric"]
+    if "eval_metric" in other and "validation_measure" in known:
         if eval_set is None:
             raise InvalidInputError(f"{name}.fit: eval_metric requires eval_set. Pass eval_set", argument="eval_metric")
-        _read_measures(call, metric, f"{name}.fit: eval_metric")
+        _read_measures(call, other.pop("eval_metric"), f"{name}.fit: eval_metric")
     elif isinstance(known.get("validation_measure"), list | tuple):
         _read_measures(call, known["validation_measure"], f"{name}: validation_measure")
     for key in ("verbose", "verbose_eval"):
@@ -85,8 +85,8 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
     if other or eval_set is not None:
         qid, call.sets = _read_sets(name, qid, eval_set, other)
         _drop_what_asks_for_nothing(name, other)
-        call.cutoffs = other.pop("eval_at", None) or []
-    _read_categories(name, known, call, other)
+        call.cutoffs = other.pop("eval_at", [])
+        _read_categories(name, known, call, other)
     return X, qid, call
 
 
@@ -126,7 +126,7 @@ def _read_callback(one: Any, name: str, known: Mapping[str, Any], call: FitCall,
 def _read_categories(name: str, known: Mapping[str, Any], call: FitCall, other: dict[str, Any]) -> None:
     """Read the columns of categories that LightGBM and CatBoost name in `fit`."""
     for key in ("cat_features", "categorical_feature"):
-        if "categorical" in known and other.get(key) is not None:
+        if "categorical" in known and key in other:
             call.settings["categorical"] = list(other.pop(key))
             warn(f"{name}.fit: {key} is categorical={call.settings['categorical']!r:.60} here: {NEAR[key][2]}")
 
@@ -299,17 +299,17 @@ def _of_each(values: Any, count: int, name: str, owner: str) -> list[Any]:
 def _drop_what_asks_for_nothing(name: str, other: dict[str, Any]) -> None:
     """Remove arguments without effect from `other`, some with a warning."""
     for key, value in list(other.items()):
-        if value is None or (isinstance(value, str) and value == "auto") or asks_for_nothing(key, value):
+        if (isinstance(value, str) and value == "auto") or asks_for_nothing(key, value):
             other.pop(key)
         elif key in WARNED:
             warn(f"{name}.fit: {key} has no effect: {WARNED[key]}")
             other.pop(key)
 
 
-def refuse_unknown(ranker: Any, other: Mapping[str, Any], refused: Mapping[str, str] | None = None) -> None:
+def refuse_unknown(ranker: Any, other: Mapping[str, Any], refused: Mapping[str, str]) -> None:
     """Raise one error for all arguments of `other` and all `refused` arguments, with calls that are accepted."""
     name, known = type(ranker).__name__, ranker.get_params(deep=False)
-    problems, settings = dict(refused or {}), dict[str, Any]()
+    problems, settings = dict(refused), dict[str, Any]()
     for key, value in other.items():
         ours = SAME.get(key, key)
         if key in INSTEAD_IN_FIT or (key in INSTEAD and ours not in known):

@@ -37,7 +37,7 @@ class BinnedMatrix:
     >>> matrix = BinnedMatrix.from_values([[0.2], [0.7], [float("nan")]], [[0.1, 0.5]])
     >>> matrix.codes.ravel().tolist(), matrix.n_binary
     ([2, 3, 0], 3)
-    >>> matrix.to_dense().tolist()
+    >>> matrix.to_csr().toarray().tolist()
     [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
     """
 
@@ -107,16 +107,14 @@ class BinnedMatrix:
         part.codes, part.edges, part.starts = np.ascontiguousarray(codes), self.edges, self.starts
         return part
 
-    def same_edges(self, other: BinnedMatrix) -> bool:
-        """Return whether codes have the same meaning in both matrices."""
-        return len(self.edges) == len(other.edges) and all(
-            np.array_equal(a, b) for a, b in zip(self.edges, other.edges)
-        )
+    def same_edges(self, edges: Sequence[np.ndarray]) -> bool:
+        """Return whether codes mean the same as those of a matrix with `edges`."""
+        return len(self.edges) == len(edges) and all(map(np.array_equal, self.edges, edges))
 
     @staticmethod
     def concatenate(parts: Sequence[BinnedMatrix]) -> BinnedMatrix:
         """Return the rows of several matrices with the same edges, in order."""
-        if any(not parts[0].same_edges(part) for part in parts[1:]):
+        if any(not parts[0].same_edges(part.edges) for part in parts[1:]):
             raise InvalidInputError("the matrices have different edges. Use one ScoreBinning", code="different-edges")
         return BinnedMatrix(np.concatenate([part.codes for part in parts]), parts[0].edges)
 
@@ -131,11 +129,6 @@ class BinnedMatrix:
         columns = np.repeat(np.tile(self.starts[:-1], len(self)), counts) + within
         rows = offsets_of(self.codes.sum(axis=1, dtype=np.int64))
         return sparse.csr_matrix((np.ones(len(columns)), columns, rows), shape=(len(self), self.n_binary))
-
-    def to_dense(self) -> np.ndarray:
-        """Return the binary features as float64 (n, n_binary), for small data."""
-        columns = [self.codes[:, [j]] > np.arange(len(e) + 1)[None, :] for j, e in enumerate(self.edges)]
-        return np.concatenate(columns, axis=1).astype(np.float64) if columns else np.zeros((len(self), 0))
 
     def __repr__(self) -> str:
         return f"BinnedMatrix({self.shape[0]} rows, {self.shape[1]} columns, {self.n_binary} binary features)"

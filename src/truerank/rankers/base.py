@@ -185,7 +185,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             own |= {"query_weight": query_weight, "sample_weight": sample_weight, "eval_at": call.cutoffs or None}
             self._refuse_beside(**own, **other, **more)
             sets, call.measures = watched_elsewhere(sets, call.measures), []
-        else:
+        elif other or call.refused:
             refuse_unknown(self, other, call.refused)
         if sets:
             self._check_sets(len(sets), len(sets) > 1 or call.cutoffs or call.measures)

@@ -220,9 +220,7 @@ class BinnedLinearRanker(LinearRanker):
                 raise InvalidInputError(
                     f"this {name} was trained on values. Pass values, not a BinnedMatrix", code="binned"
                 )
-            if len(self.bin_edges_) != len(X.edges) or not all(
-                np.array_equal(a, b) for a, b in zip(self.bin_edges_, X.edges)
-            ):
+            if not X.same_edges(self.bin_edges_):
                 raise InvalidInputError(
                     f"the BinnedMatrix has other edges than the training data of this {name}. Transform both with the "
                     "same fitted ScoreBinning",
