@@ -18,6 +18,7 @@ from truerank.matrices.sorting import longest_query, room_to_sort, sort_descendi
 
 HINGE, SQUARED_HINGE = 0, 1
 _FEW_GRADES = 16  # up to here plain running sums by grade, beyond a Fenwick tree
+_STEP = 32  # places at a time in the search for the margin
 _LONG = 4096  # queries from here on are sorted by NumPy, which uses the processor's vector sorts
 
 
@@ -42,7 +43,7 @@ class GradedPairs:
     ) -> None:
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.n_jobs = n_jobs
-        n = int(self.offsets[-1])
+        n, self.longest = int(self.offsets[-1]), int(np.diff(self.offsets).max(initial=0))
         _, self.ranks, self.n_grades, self.n_pairs = sort_grades(y, self.offsets)
         self.kept = self.n_pairs > 0
         self.set_weight(query_weight)
@@ -60,6 +61,8 @@ class GradedPairs:
         m = len(self.n_pairs)
         self.weight = np.ones(m) if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
         self.total_weight = float(np.sum(self.weight * self.n_pairs))
+        self.counts = self.kept & (self.weight != 0.0)
+        self.row_scale = np.repeat(np.where(self.counts, 2.0 * self.weight, 0.0), np.diff(self.offsets))
 
     def loss(self, scores: np.ndarray, kind: int) -> tuple[float, np.ndarray]:
         """Return the weighted sum of `max(0, 1 - (s_a - s_b))` over pairs, or of squares, and its derivative (n,).
@@ -71,9 +74,13 @@ class GradedPairs:
         derivative = np.empty(len(scores))
 
         def work(first: int, last: int) -> float:
-            return _pair_losses(
-                self.sorted_scores, self.sorted_ranks, self.order, self.offsets, self.n_grades, self.weight, first,
-                last, kind, derivative, self.degrees, self.reach,
+            n, u = self.offsets[last] - self.offsets[first], np.empty(self.longest + _STEP)
+            x, sums = np.ones((3, n)), np.empty((2, 3 if kind == SQUARED_HINGE else 2, n))
+            _within_margin(self.sorted_scores, self.offsets, self.counts, first, last, self.reach, x, u)
+            self._sum_over_pairs(x, first, last, sums)
+            return _losses(
+                x, sums, self.order, self.offsets, self.counts, self.weight, first, last, kind == SQUARED_HINGE,
+                derivative, self.degrees,
             )  # fmt: skip
 
         return float(sum(run_blocks(work, self.blocks, self.n_jobs))), derivative
@@ -94,10 +101,21 @@ class GradedPairs:
 
         The product is `2 Σ weight (v_a - v_b)(e_a - e_b)` over the violated pairs, a Laplacian of documents.
         """
-        _laplacian_products(
-            self.sorted_ranks, self.order, self.offsets, self.n_grades, self.weight, self.degrees, self.reach, values,
-            first, last, result,
-        )  # fmt: skip
+        own = slice(self.offsets[first], self.offsets[last])
+        rows = self.order[own]
+        x = values[rows]
+        sums = np.zeros((2, 1, len(x)))
+        self._sum_over_pairs(x[None], first, last, sums)
+        lower, higher = sums[:, 0]
+        np.subtract(self.degrees[own] * x, lower, out=lower)
+        sums *= self.row_scale[own]
+        result[rows] = lower - higher
+
+    def _sum_over_pairs(self, x: np.ndarray, first: int, last: int, sums: np.ndarray) -> None:
+        ranks, room = np.empty(self.longest, dtype=np.int32), np.empty((8, self.longest + 1))
+        _sums_over_lower(
+            x, self.sorted_ranks, self.n_grades, self.offsets, self.counts, first, last, self.reach, ranks, room, sums
+        )
 
     def _sort(self, scores: np.ndarray) -> None:
         for query in self.long_queries:
@@ -175,157 +193,123 @@ def _sort_queries(falling, ranks, offsets, first, last, long, order, sorted_scor
 
 
 @kernel
-def _within_margin(u, above, below):
-    """Write the numbers of the falling u[:n] above u[i] - 1, and, from the last one back, below u[n - 1 - i] + 1.
+def _within_margin(s, offsets, counts, first, last, reach, x, u):
+    """Write how many scores are above s - 1, from the highest down, and below s + 1, from the lowest up, to `reach`.
 
-    u[n:] holds 32 times -inf. The search within 32 places avoids branches, which processors cannot predict.
+    x[1] is the score minus the middle one of its query, around which sums of squares cancel less, and x[2] its square.
+    u is scratch. The search within 32 places avoids branches, which processors cannot predict.
     """
-    n, first = len(above), 0
-    below[:] = 0
-    for i in range(n):
-        while u[i] - u[first + 31] < 1.0:
-            first += 32
-        j, half = first, 16
-        while half > 0:
-            j += half * (u[i] - u[j + half - 1] < 1.0)
-            half >>= 1
-        above[i] = j = max(j, 1)  # 1 where scores are not finite, too
-        below[n - j] += 1  # the places up to j are those that see i
-    for i in range(1, n):
-        below[i] += below[i - 1]
-
-
-@kernel
-def _sums_over_lower(x, ranks, n_grades, reach, columns, room, result):
-    """Write `result[i, c] = Σ x[j, c]` over the j < reach[i] of lower rank than i, for c < columns.
-
-    x and result are (n, >= columns), room is (9, >= n + 1).
-    """
-    if n_grades <= _FEW_GRADES:
-        _sums_by_table(x, ranks, n_grades, reach, columns, room, result)
-    else:
-        _sums_by_tree(x, ranks, n_grades, reach, columns, result)
-
-
-@kernel
-def _sums_by_table(x, ranks, n_grades, reach, columns, room, result):
-    """Look up running sums for four grades at a time: no branch depends on the data, which halves the time."""
-    n = len(ranks)
-    for column in range(columns):
+    for query in range(first, last):
+        if not counts[query]:
+            continue
+        start, n, i = offsets[query], offsets[query + 1] - offsets[query], offsets[query] - offsets[first]
+        middle = s[start + n // 2]
         for j in range(n):
-            room[8, j] = x[j, column]
-        for low in range(0, n_grades, 4):
-            for g in range(4):
-                for j in range(n):
-                    room[g, j] = room[8, j] if ranks[j] < low + g else 0.0
-            a = b = c = d = 0.0
-            for j in range(n):
-                room[4, j], room[5, j], room[6, j], room[7, j] = a, b, c, d
-                a += room[0, j]
-                b += room[1, j]
-                c += room[2, j]
-                d += room[3, j]
-            room[4, n], room[5, n], room[6, n], room[7, n] = a, b, c, d
+            u[n - 1 - j] = s[start + j]
+            x[1, i + j] = s[start + j] - middle
+            x[2, i + j] = x[1, i + j] * x[1, i + j]
+            reach[1, start + j] = 0
+        for j in range(n, n + _STEP):
+            u[j] = -np.inf
+        near = 0
+        for i in range(n):
+            while u[i] - u[near + _STEP - 1] < 1.0:
+                near += _STEP
+            j, half = near, _STEP // 2
+            while half > 0:
+                j += half * (u[i] - u[j + half - 1] < 1.0)
+                half >>= 1
+            j = max(j, 1)  # where scores are not finite, too
+            reach[0, start + n - 1 - i] = j
+            reach[1, start + n - j] += 1  # the places up to j are those that see i
+        for i in range(start + 1, start + n):
+            reach[1, i] += reach[1, i - 1]
+
+
+@kernel
+def _sums_over_lower(x, ranks, n_grades, offsets, counts, first, last, reach, own, room, sums):
+    """Write `sums[0, c] = Σ x[c]` over the rows of lower grade within the margin of each row, by position.
+
+    `sums[1, c]` has those over the rows of higher grade, for c < 2. x and sums begin at the first row of the queries.
+    Running sums for four grades at a time are looked up: no branch depends on the data, which halves the time.
+    """
+    for query in range(first, last):
+        start, n, k = offsets[query], offsets[query + 1] - offsets[query], n_grades[query]
+        if not counts[query]:
+            continue
+        here = start - offsets[first]
+        for side in range(2):  # from the highest score down, and back, where ranks count from the top
+            columns, begin, step = (sums.shape[1], n - 1, -1) if side == 0 else (min(2, sums.shape[1]), 0, 1)
+            near = reach[side, start : start + n]
             for i in range(n):
-                if low <= ranks[i] < low + 4:
-                    result[i, column] = room[4 + ranks[i] - low, reach[i]]
+                own[i] = ranks[start + i] if side == 0 else k - 1 - ranks[start + i]
+            if k > _FEW_GRADES:
+                _sums_by_tree(x, k, n, begin, step, here, columns, own, near, room, sums[side])
+                continue
+            for column in range(columns):
+                values, result = x[column, here : here + n], sums[side, column, here : here + n]
+                for low in range(0, k, 4):
+                    for g in range(4):
+                        for j in range(n):
+                            room[g, j] = values[j] if own[j] < low + g else 0.0
+                    a = b = c = d = 0.0
+                    i = begin
+                    for j in range(n):
+                        room[4, j], room[5, j], room[6, j], room[7, j] = a, b, c, d
+                        a += room[0, i]
+                        b += room[1, i]
+                        c += room[2, i]
+                        d += room[3, i]
+                        i += step
+                    room[4, n], room[5, n], room[6, n], room[7, n] = a, b, c, d
+                    for i in range(n):
+                        if low <= own[i] < low + 4:
+                            result[i] = room[4 + own[i] - low, near[i]]
 
 
 @kernel
-def _sums_by_tree(x, ranks, n_grades, reach, columns, result):
-    """Use a Fenwick tree over the grades."""
-    tree = np.zeros((n_grades + 1, columns))
-    j = 0
-    for i in range(len(ranks)):
-        while j < reach[i]:
-            g = ranks[j] + 1
-            while g <= n_grades:
+def _sums_by_tree(x, k, n, begin, step, here, columns, own, near, room, sums):
+    """Use a Fenwick tree over the k grades, `room[:columns]`."""
+    for g in range(k + 1):
+        for c in range(columns):
+            room[c, g] = 0.0
+    i = j = begin
+    for _ in range(n):
+        while (j - begin) * step < near[i]:
+            g = own[j] + 1
+            while g <= k:
                 for c in range(columns):
-                    tree[g, c] += x[j, c]
+                    room[c, g] += x[c, here + j]
                 g += g & -g
-            j += 1
-        result[i] = 0.0
-        g = ranks[i]
-        while g > 0:
-            for c in range(columns):
-                result[i, c] += tree[g, c]
-            g -= g & -g
+            j += step
+        for c in range(columns):
+            total, g = 0.0, own[i]
+            while g > 0:
+                total += room[c, g]
+                g -= g & -g
+            sums[c, here + i] = total
+        i += step
 
 
 @kernel
-def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, derivative, degrees, reach):
-    """Return the loss of the queries `first:last`; write derivatives by row, violated pairs and reach by position."""
-    longest = longest_query(offsets, first, last)
-    all_u, all_ranks = np.empty(longest + 32), np.empty(longest, dtype=np.int32)
-    all_x, all_sums, room = np.ones((longest, 3)), np.empty((longest, 3)), np.empty((9, longest + 1))
+def _losses(x, sums, order, offsets, counts, weight, first, last, squared, derivative, degrees):
+    """Return the loss of the queries `first:last`; write derivatives by row, and violated pairs by position."""
     total = 0.0
     for query in range(first, last):
-        start, stop = offsets[query], offsets[query + 1]
-        k, n = n_grades[query], stop - start
-        if k < 2 or weight[query] == 0.0:
-            for i in range(start, stop):
-                derivative[order[i]] = 0.0
-                degrees[i] = 0.0
-            continue
-        u, own, x, sums = all_u[: n + 32], all_ranks[:n], all_x[:n], all_sums[:n]
-        u[n:] = -np.inf
-        shift = s[start + n // 2]  # sums of squares around the middle of the scores cancel less
         loss = 0.0
-        for i in range(n):  # the better document of a pair, from the highest score down
-            u[i], own[i] = s[stop - 1 - i], ranks[stop - 1 - i]
-            x[i, 1] = u[i] - shift
-            x[i, 2] = x[i, 1] * x[i, 1]
-        _within_margin(u, reach[0, start:stop], reach[1, start:stop])
-        _sums_over_lower(x, own, k, reach[0, start:stop], np.int64(3 if kind == SQUARED_HINGE else 2), room, sums)
-        for i in range(n):
-            count, total_t, position = sums[i, 0], sums[i, 1], stop - 1 - i
-            c = 1.0 - x[i, 1]
-            if kind == SQUARED_HINGE:
-                loss += c * (c * count + total_t) + (c * total_t + sums[i, 2])
-                derivative[order[position]] = -2.0 * (c * count + total_t)
-            else:
-                loss += c * count + total_t
-                derivative[order[position]] = -count
-            degrees[position] = count
-        for i in range(n):  # the worse document, from the lowest score up; ranks count from the top here
-            own[i] = k - 1 - ranks[start + i]
-            x[i, 1] = s[start + i] - shift
-        _sums_over_lower(x, own, k, reach[1, start:stop], np.int64(2), room, sums)
-        for i in range(n):
-            count, row = sums[i, 0], order[start + i]
-            if kind == SQUARED_HINGE:
-                derivative[row] += 2.0 * ((1.0 + x[i, 1]) * count - sums[i, 1])
-            else:
-                derivative[row] += count
-            degrees[start + i] += count
-            derivative[row] *= weight[query]
+        for position in range(offsets[query + 1] - 1, offsets[query] - 1, -1):
+            slope, degrees[position] = 0.0, 0.0
+            if counts[query]:
+                i = position - offsets[first]
+                lower, higher, c = sums[0, 0, i], sums[1, 0, i], 1.0 - x[1, i]
+                degrees[position] = lower + higher
+                if squared:
+                    slack = c * lower + sums[0, 1, i]
+                    loss += c * slack + (c * sums[0, 1, i] + sums[0, 2, i])
+                    slope = -2.0 * slack + 2.0 * ((1.0 + x[1, i]) * higher - sums[1, 1, i])
+                else:
+                    loss += c * lower + sums[0, 1, i]
+                    slope = higher - lower
+            derivative[order[position]] = slope * weight[query]
         total += weight[query] * loss
     return total
-
-
-@kernel
-def _laplacian_products(ranks, order, offsets, n_grades, weight, degrees, reach, values, first, last, result):
-    """Write `2 weight (degree_i v_i - Σ v_j)` over the violated pairs of each row."""
-    longest = longest_query(offsets, first, last)
-    all_ranks, all_x, all_sums = np.empty(longest, dtype=np.int32), np.empty((longest, 1)), np.empty((longest, 1))
-    room = np.empty((9, longest + 1))
-    for query in range(first, last):
-        start, stop = offsets[query], offsets[query + 1]
-        k, n = n_grades[query], stop - start
-        if k < 2 or weight[query] == 0.0:
-            for i in range(start, stop):
-                result[order[i]] = 0.0
-            continue
-        own, x, sums = all_ranks[:n], all_x[:n], all_sums[:n]
-        scale = 2.0 * weight[query]
-        for i in range(n):
-            x[i, 0], own[i] = values[order[stop - 1 - i]], ranks[stop - 1 - i]
-        _sums_over_lower(x, own, k, reach[0, start:stop], np.int64(1), room, sums)
-        for i in range(n):
-            position = stop - 1 - i
-            result[order[position]] = scale * (degrees[position] * x[i, 0] - sums[i, 0])
-        for i in range(n):
-            x[i, 0], own[i] = values[order[start + i]], k - 1 - ranks[start + i]
-        _sums_over_lower(x, own, k, reach[1, start:stop], np.int64(1), room, sums)
-        for i in range(n):
-            result[order[start + i]] -= scale * sums[i, 0]

@@ -91,7 +91,9 @@ def squares_and_counts(
     by_position = np.repeat(query_weight, np.diff(offsets))
     p = X.shape[1]
     if isinstance(X, np.ndarray):
-        return squares_within(kernel_array(X), rows, offsets, query_weight, 1.0 / unit), np.full(p, by_position.sum())
+        room = np.zeros((3, p))
+        _add_squares(kernel_array(X), rows, offsets, query_weight, 1.0 / unit, room)
+        return room[2], np.full(p, by_position.sum())
     data, indices, starts = csr_parts(X)
     weight = np.repeat(at_places(by_position, rows), np.diff(starts))
     shares = np.abs(data) / unit[indices]
@@ -265,27 +267,24 @@ def _sort_within(keys, offsets, queries, rows, ends):
 
 
 @kernel
-def squares_within(X, rows, offsets, weight, inverse):
-    """Return the weighted squared deviations of each column, times `inverse`, from its mean within the query."""
+def _add_squares(X, rows, offsets, weight, inverse, room):
+    """Add weighted squared deviations of each column, times `inverse`, from its mean within the query to `room[2]`."""
     p = X.shape[1]
-    total, mean, origin = np.zeros(p), np.zeros(p), np.zeros(p)
     for query in range(len(offsets) - 1):
         start, stop = offsets[query], offsets[query + 1]
         if stop == start:
             continue
-        mean[:] = 0.0
-        first = X[rows[start]]
+        i = rows[start]
         for j in range(p):
-            origin[j] = first[j] * inverse[j]  # a constant column then has exactly 0
+            room[0, j], room[1, j] = X[i, j] * inverse[j], 0.0  # a constant column then has exactly 0
         for position in range(start, stop):
-            row = X[rows[position]]
+            i = rows[position]
             for j in range(p):
-                mean[j] += row[j] * inverse[j] - origin[j]
+                room[1, j] += X[i, j] * inverse[j] - room[0, j]
         for j in range(p):
-            mean[j] /= stop - start
+            room[1, j] /= stop - start
         for position in range(start, stop):
-            row = X[rows[position]]
+            i = rows[position]
             for j in range(p):
-                d = row[j] * inverse[j] - origin[j] - mean[j]
-                total[j] += weight[query] * d * d
-    return total
+                d = X[i, j] * inverse[j] - room[0, j] - room[1, j]
+                room[2, j] += weight[query] * d * d

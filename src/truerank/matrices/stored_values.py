@@ -48,7 +48,9 @@ class DenseValues:
         self.n_weights, self.by_row = int(X.shape[1]), float(X.shape[1])
 
     def pair_spread(self, pairs: tuple[np.ndarray, ...], order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
-        return _dense_pair_spread(self.X, order, *pairs, unit)
+        room = np.zeros((6, self.n_weights))
+        _add_pair_spread(self.X, order, *pairs, unit, room)
+        return room[0]
 
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         total = np.zeros(self.n_weights)
@@ -187,34 +189,34 @@ def dense_sums(X, coefficients, order, start, stop):
 
 
 @kernel
-def _dense_pair_spread(X, rows, order, ranks, offsets, weight, unit):
+def _add_pair_spread(X, rows, order, ranks, offsets, weight, unit, room):
+    """Add to `room[0]`. room[1:3] are the sums and sums of squares of the query's rows of lower rank, room[3:5] those
+    of the rows of this rank so far, and room[5] is the query's first row.
+    """
     p = X.shape[1]
-    total = np.zeros(p)
-    lower = np.zeros((2, p))  # sums and sums of squares of the rows of lower rank
-    equal = np.zeros((2, p))  # and of the rows of this rank so far
-    origin = np.zeros(p)
     for query in range(len(offsets) - 1):
         start, stop = offsets[query], offsets[query + 1]
         if weight[query] == 0.0 or stop - start < 2:
             continue
-        lower[:] = 0.0
-        equal[:] = 0.0
+        first = _row_at(rows, start)
         for j in range(p):
-            origin[j] = X[_row_at(rows, start), j] * unit[j]
+            room[1, j], room[2, j], room[3, j], room[4, j], room[5, j] = 0.0, 0.0, 0.0, 0.0, X[first, j] * unit[j]
         count = 0
         for i in range(start, stop):
             position = order[i]
             if i > start and ranks[position] != ranks[order[i - 1]]:
                 count = i - start
-                lower += equal
-                equal[:] = 0.0
+                for j in range(p):
+                    room[1, j] += room[3, j]
+                    room[2, j] += room[4, j]
+                    room[3, j], room[4, j] = 0.0, 0.0
             row = _row_at(rows, position)
             for j in range(p):
-                x = X[row, j] * unit[j] - origin[j]
-                total[j] += weight[query] * max(0.0, count * x * x - 2.0 * x * lower[0, j] + lower[1, j])
-                equal[0, j] += x
-                equal[1, j] += x * x
-    return total
+                x = X[row, j] * unit[j] - room[5, j]
+                gap = count * x * x - 2.0 * x * room[1, j] + room[2, j]
+                room[0, j] += weight[query] * (gap if gap > 0.0 else 0.0)
+                room[3, j] += x
+                room[4, j] += x * x
 
 
 @kernel

@@ -211,14 +211,24 @@ def _rank_queries(scores, offsets, hits, hit_offsets, averaged, before, size, or
     with the j-th rank.
     """
     for i in range(offsets.shape[0] - 1):
-        a, h0, h1 = offsets[i], hit_offsets[i], hit_offsets[i + 1]
-        s = scores[a - offsets[0] : offsets[i + 1] - offsets[0]]
-        first = h0 - hit_offsets[0]
-        for j in range(h1 - h0):
-            _count_before(s, hits[h0 + j] - a, averaged, first + j, before, size)
-            order[first + j] = j
-        own = slice(first, h1 - hit_offsets[0])
-        _sort_few(before[own], size[own], order[own])
+        begin, end = hit_offsets[i] - hit_offsets[0], hit_offsets[i + 1] - hit_offsets[0]
+        s = scores[offsets[i] - offsets[0] : offsets[i + 1] - offsets[0]]
+        for j in range(begin, end):
+            p = hits[hit_offsets[0] + j] - offsets[i]
+            x = s[p]
+            count = same = 0
+            for q in range(s.shape[0]):
+                count += s[q] > x
+                same += s[q] == x
+            if same > 1 and not averaged:
+                same = 1
+                for q in range(p):
+                    count += s[q] == x
+            k = j
+            while k > begin and before[k - 1] > count:
+                before[k], size[k], order[k] = before[k - 1], size[k - 1], order[k - 1]
+                k -= 1
+            before[k], size[k], order[k] = count, same, j - begin
 
 
 @kernel
@@ -230,57 +240,46 @@ def _values_at(
         if is_fixed[i]:
             values[i] = fixed[i]
             continue
-        h0, h1 = hit_offsets[i], hit_offsets[i + 1]
-        own = slice(h0 - hit_offsets[0], h1 - hit_offsets[0])
-        total = _total(before[own], size[own], order[own], gains[h0:h1], weights, cumulative, limits[i], kind)
+        begin, end, limit = hit_offsets[i] - hit_offsets[0], hit_offsets[i + 1] - hit_offsets[0], limits[i]
+        total = 0.0
+        if kind == PRECISION:
+            total = _precision(before, size, begin, end, limit)
+        elif kind != SUM:
+            total = _first(before, size, begin, end, limit, weights)
+        else:
+            for j in range(begin, end):  # by the mean weight of tied ranks; ranks beyond the limit have weight 0
+                g, n, gain = before[j], size[j], gains[hit_offsets[i] + order[j]]
+                if n > 1:
+                    total += gain * ((cumulative[min(g + n, limit)] - cumulative[min(g, limit)]) / n)
+                elif g < limit:
+                    total += gain * weights[g]
         values[i] = total / norm[i]
 
 
 @kernel
-def _total(before, size, order, gains, weights, cumulative, limit, kind):
-    """Return the total of `RankForm` from the ranks of the hits of a query."""
-    if kind == PRECISION:
-        return _precision(before, size, limit)
-    if kind != SUM:
-        return _first(before, size, limit, weights)
+def _precision(before, size, begin, end, limit):
+    """Return the expected sum of the precisions at the hits of a query, group by group."""
     total = 0.0
-    for j in range(before.shape[0]):
-        total += gains[order[j]] * _weight(before[j], size[j], limit, weights, cumulative)
-    return total
-
-
-@kernel
-def _weight(before, size, limit, weights, cumulative):
-    """Return the mean weight of the ranks of a tied group; ranks beyond the limit have weight 0."""
-    if size == 1:
-        return weights[before] if before < limit else 0.0
-    return (cumulative[min(before + size, limit)] - cumulative[min(before, limit)]) / size
-
-
-@kernel
-def _precision(before, size, limit):
-    """Return the expected sum of the precisions at the hits, group by group."""
-    total = 0.0
-    j = 0
-    while j < before.shape[0]:
+    j = begin
+    while j < end:
         g, n, r = before[j], size[j], 1
-        while n > 1 and j + r < before.shape[0] and before[j + r] == g:
+        while n > 1 and j + r < end and before[j + r] == g:
             r += 1
         for i in range(n):
             if g + i >= limit:
                 break
-            total += r / n * (j + 1 + i * (r - 1) / max(n - 1, 1)) / (g + i + 1)
+            total += r / n * (j - begin + 1 + i * (r - 1) / max(n - 1, 1)) / (g + i + 1)
         j += r
     return total
 
 
 @kernel
-def _first(before, size, limit, weights):
-    """Return the expected weight of the rank of the first hit."""
-    if before.shape[0] == 0:
+def _first(before, size, begin, end, limit, weights):
+    """Return the expected weight of the rank of the first hit of a query."""
+    if begin == end:
         return 0.0
-    g, n, r = before[0], size[0], 1
-    while n > 1 and r < before.shape[0] and before[r] == g:
+    g, n, r = before[begin], size[begin], 1
+    while n > 1 and begin + r < end and before[begin + r] == g:
         r += 1
     total = 0.0
     p = r / n
@@ -290,30 +289,3 @@ def _first(before, size, limit, weights):
         if j < n - r:
             p *= (n - j - r) / (n - j - 1)
     return total
-
-
-@kernel
-def _count_before(s, p, averaged, j, before, size):
-    """Write the number of documents before place p to `before[j]`, and of documents tied with it to `size[j]`."""
-    x = s[p]
-    count = same = 0
-    for q in range(s.shape[0]):
-        count += s[q] > x
-        same += s[q] == x
-    if same > 1 and not averaged:
-        same = 1
-        for q in range(p):
-            count += s[q] == x
-    size[j] = same
-    before[j] = count
-
-
-@kernel
-def _sort_few(before, size, order):
-    for j in range(1, before.shape[0]):
-        v, n, o = before[j], size[j], order[j]
-        q = j
-        while q > 0 and before[q - 1] > v:
-            before[q], size[q], order[q] = before[q - 1], size[q - 1], order[q - 1]
-            q -= 1
-        before[q], size[q], order[q] = v, n, o
