@@ -68,7 +68,6 @@ UPWARD = {
     ("data/row_source.py", "cluster"),
     ("experiments/evidence.py", "report"),
     ("inspection/cross_validation.py", "experiments"),
-    ("inspection/retraining.py", "experiments"),
     ("rankers/base.py", "models"),
     ("rankers/oblivious_boosting.py", "models"),
     ("rankers/round_results.py", "models"),

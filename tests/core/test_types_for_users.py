@@ -12,8 +12,8 @@ import pytest
 
 import truerank
 from truerank.core import types
+from truerank.data.provenance import TRAINING_QUERIES
 from truerank.experiments.experiment import PAIRS
-from truerank.experiments.policy import TRAINING_QUERIES
 from truerank.losses.boosting import OBJECTIVES
 from truerank.measures.conventions import CONVENTIONS
 from truerank.measures.coverage import TOPICS

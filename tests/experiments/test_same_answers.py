@@ -13,7 +13,7 @@ from support.refusals import refused
 from truerank import Experiment
 from truerank.cli import command_parser, main
 from truerank.core.errors import InvalidInputError
-from truerank.experiments.policy import TRAINING_QUERIES
+from truerank.data.provenance import TRAINING_QUERIES
 from truerank.significance.comparison import CORRECTIONS
 from truerank.significance.paired import TESTS
 

@@ -155,6 +155,7 @@ def _choice(args: Arguments, data: str, scores: np.ndarray, relevant: np.ndarray
 def _ranker(args: Arguments, file: str, judged: str) -> _Found:
     from truerank.calibration.base import make_calibrator
     from truerank.calibration.ranker import CalibratedRanker, cross_fitted_probabilities, cross_fitted_scores
+    from truerank.data.provenance import KEEP
 
     advice = "not a ranker; calibrate its scores with --scores and --data"
     model = common.load_as(truerank.Ranker, file, advice)
@@ -164,7 +165,7 @@ def _ranker(args: Arguments, file: str, judged: str) -> _Found:
         about = "scores: by rankers that were trained on other queries"
         if args.cv is None:
             seen = about_training(
-                args.training_queries, {file: model}, data, instead=("use other queries", "add --cv 5")
+                args.training_queries, {file: model}, data, remedies=("use other queries", "add --cv 5", KEEP)
             )
             data, about = seen.kept(data), str(seen)
         data = data.as_grouped()

@@ -11,8 +11,8 @@ from truerank.measures.conventions import DEFAULT_CONVENTION, QRELS_CONVENTION
 
 if TYPE_CHECKING:
     from truerank.core.types import Convention, TrainingRule
+    from truerank.data.provenance import Provenance
     from truerank.experiments.experiment import Experiment
-    from truerank.experiments.policy import Provenance
 
 
 class Named(NamedTuple):
@@ -48,13 +48,11 @@ def training_rule(given: str | None) -> TrainingRule:
     return rule
 
 
-def about_training(
-    rule: str | None, models: Mapping[str, Any], data: Any, *, instead: Sequence[str] = ("use other queries",)
-) -> Provenance:
+def about_training(rule: str | None, models: Mapping[str, Any], data: Any, **more: Any) -> Provenance:
     """Return the queries of `data` on which no model (by file) was trained; see `settle_training`."""
-    from truerank.experiments.policy import settle_training
+    from truerank.data.provenance import settle_training
 
-    return settle_training(models, data, training_rule(rule), instead=instead)
+    return settle_training(models, data, training_rule(rule), **more)
 
 
 def named_systems(args: options.Compared, least: int = 0) -> Named:

@@ -14,19 +14,21 @@ import base64
 import binascii
 import hashlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, warn
+from truerank.core.checks import check_choice
+from truerank.core.errors import InvalidInputError, Remedy, warn
 from truerank.core.names import resolve
 from truerank.core.printing import counted
 from truerank.core.types import Scorer
 from truerank.data.columns import as_in_training, rows_for
 from truerank.data.grouping import id_text, query_of_rows, sums_by_query
 from truerank.data.ranking_data import RankingData
+from truerank.data.remarks import Remark
 from truerank.data.row_source import Part
 from truerank.data.rows import beside
 
@@ -37,6 +39,9 @@ FEWEST = 20  # recognisable queries that an incomplete sketch requires for a sta
 UNRECOGNISED = (
     "not checked: whether the systems were trained on these queries, because runs and score files do not name a model"
 )
+
+TRAINING_QUERIES = ("leave out", "keep", "refuse")
+KEEP = Remedy("to compute the values nevertheless", training_queries="keep")
 
 _NOWHERE = int(np.iinfo(np.uint64).max)  # digest of a query without identifying rows, which no sketch keeps
 
@@ -294,6 +299,85 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
         known &= within
     sampled = any(not sketch.complete[0] for sketch, _, _ in found)
     return Overlap(matched, known | matched, same, by_rows, sampled)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The training queries of models in data: the Overlap of each model, by name, and whether the rule is "keep"."""
+
+    overlaps: Mapping[str, Overlap]
+    keeps: bool = False
+
+    def take_queries(self, queries: np.ndarray) -> Provenance:
+        """Return the training queries among some queries."""
+        return replace(self, overlaps={name: one.take_queries(queries) for name, one in self.overlaps.items()})
+
+    @property
+    def keep(self) -> np.ndarray:
+        """The queries to keep, bool (m,)."""
+        seen = np.logical_or.reduce([one.matched for one in self.overlaps.values()])
+        return np.ones_like(seen) if self.keeps else ~seen
+
+    def kept(self, data: Any) -> Any:
+        """Return the data of the queries to keep."""
+        return data if self.keep.all() else data.take_queries(self.keep)
+
+    def __str__(self) -> str:
+        """Return a sentence for each model."""
+        left = "; these queries are left out"
+        if self.keeps:
+            left = "; the values include these queries, and are too optimistic for new queries"
+        return "\n".join(f"{name}: {one}{left if one.recognised else ''}" for name, one in self.overlaps.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts of each model for JSON."""
+        return {
+            name: one.to_dict() | {"left_out": 0 if self.keeps else one.recognised}
+            for name, one in self.overlaps.items()
+        }
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """The remarks on models with training queries, and on models that were trained on most of the queries."""
+        seen = {name: one for name, one in self.overlaps.items() if one.recognised}
+        mostly = {} if self.keeps else {name: one for name, one in seen.items() if one.mostly}
+        codes = {"mostly-training-queries": mostly, f"training-queries-{'kept' if self.keeps else 'left-out'}": seen}
+        return [
+            Remark(code, ", ".join(f"{one.recognised} of {name}" for name, one in own.items()), len(own), list(own))
+            for code, own in codes.items()
+            if own
+        ]
+
+
+def settle_training(
+    models: Mapping[str, Any], data: Any, rule: str = "leave out", *,
+    remedies: Sequence[Remedy | str] = ("use other queries", KEEP),
+) -> Provenance:  # fmt: skip
+    """Return the queries of `data` on which no model (by name) was trained; "keep" keeps all queries, with a remark.
+
+    Raises
+    ------
+    InvalidInputError
+        With "refuse", if a model was trained on a query; with "leave out", if models were trained on more than half of
+        the queries, or if no query is left. `remedies` are those of a message about training queries.
+    """
+    check_choice(rule, "training_queries", TRAINING_QUERIES)
+    found = Provenance({name: training_queries(model, data) for name, model in models.items()}, rule == "keep")
+    for name, one in found.overlaps.items():
+        if rule != "keep" and (one.mostly or (rule == "refuse" and one.recognised)):
+            raise InvalidInputError(
+                f"{name}: {one}. Values on training queries are too optimistic",
+                argument="training_queries",
+                remedies=remedies,
+                code="training-queries",
+            )
+    if not found.keep.any():
+        raise InvalidInputError(
+            f"{'; '.join(str(found).splitlines())}. No query is left",
+            remedies=["use queries on which no model was trained"],
+            code="training-queries",
+        )
+    return found
 
 
 class Score(float):

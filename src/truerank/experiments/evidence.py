@@ -54,7 +54,7 @@ class Evidence(Result):
         self.systems = order
         self.results: list[Evaluation] = [self.evaluations[name] for name in order]
         self.first = next(iter(experiment.measures))
-        self.compared: dict[str, Any] = {}
+        self.compared: Any = {}
         if len(order) > 1:
             experiment.measures[self.first].check_mean()
             means = [
@@ -62,8 +62,7 @@ class Evidence(Result):
                 for name, one in experiment.measures.items()
                 if one.AGGREGATE == "mean" and np.isfinite(sum(result.per_query[name] for result in self.results)).any()
             ]
-            found: Any = experiment.with_measures(means).compare() if means else {}
-            self.compared = dict(found)
+            self.compared = experiment.with_measures(means).compare() if means else {}
         if not order:
             raise InvalidInputError("a report requires at least one system")
 
@@ -87,8 +86,8 @@ class Evidence(Result):
 
     @property
     def remarks(self) -> Any:
-        """The remarks of the experiment and of the comparison by the first measure."""
-        return self.compared.get(self.first, self.experiment).remarks
+        """The remarks of the experiment and of all comparisons."""
+        return (self.compared or self.experiment).remarks
 
     @property
     def other(self) -> int:

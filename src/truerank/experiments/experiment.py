@@ -26,14 +26,11 @@ from truerank.core.types import (
     Topics,
     TrainingRule,
 )
-from truerank.data.provenance import UNRECOGNISED
+from truerank.data.provenance import TRAINING_QUERIES, UNRECOGNISED, Provenance, settle_training
 from truerank.data.remarks import Remark, in_order
 from truerank.experiments.policy import (
-    TRAINING_QUERIES,
-    Provenance,
     about_topics,
     check_order,
-    settle_training,
 )
 from truerank.experiments.systems import Checks, are_rows, by_name, resolve_rows, resolve_runs
 from truerank.measures.base import Measure, mean_of

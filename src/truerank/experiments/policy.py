@@ -6,14 +6,11 @@ remarks that a command or function must print, because they change the figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from truerank.core.checks import check_choice
-from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.errors import InvalidInputError
 from truerank.data.checkup import FIRST_IDS, examine, of_grades
 from truerank.data.grouping import places_of
 from truerank.data.remarks import NOTE, Remark
@@ -21,11 +18,6 @@ from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
 from truerank.measures.conventions import QRELS_CONVENTION, convention_value
 from truerank.measures.coverage import Coverage, JudgedScores, of_queries
-
-if TYPE_CHECKING:
-    from truerank.data.provenance import Overlap
-
-TRAINING_QUERIES = ("leave out", "keep", "refuse")
 
 
 def about_data(
@@ -60,86 +52,6 @@ def about_documents(qrels: Qrels, judged: JudgedScores, _: str, queries: np.ndar
         for name in strangers
     ]
     return [Remark("no-judged-document", ", ".join(shown), len(shown), strangers)] if shown else []
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """The training queries of models in data: the Overlap of each model, by name, and whether the rule is "keep"."""
-
-    overlaps: Mapping[str, Overlap]
-    keeps: bool = False
-
-    def take_queries(self, queries: np.ndarray) -> Provenance:
-        """Return the training queries among some queries."""
-        return replace(self, overlaps={name: one.take_queries(queries) for name, one in self.overlaps.items()})
-
-    @property
-    def keep(self) -> np.ndarray:
-        """The queries to keep, bool (m,)."""
-        seen = np.logical_or.reduce([one.matched for one in self.overlaps.values()])
-        return np.ones_like(seen) if self.keeps else ~seen
-
-    def kept(self, data: Any) -> Any:
-        """Return the data of the queries to keep."""
-        return data if self.keep.all() else data.take_queries(self.keep)
-
-    def __str__(self) -> str:
-        """Return a sentence for each model."""
-        left = "; these queries are left out"
-        if self.keeps:
-            left = "; the values include these queries, and are too optimistic for new queries"
-        return "\n".join(f"{name}: {one}{left if one.recognised else ''}" for name, one in self.overlaps.items())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts of each model for JSON."""
-        return {
-            name: one.to_dict() | {"left_out": 0 if self.keeps else one.recognised}
-            for name, one in self.overlaps.items()
-        }
-
-    @property
-    def remarks(self) -> list[Remark]:
-        """The remarks on models with training queries, and on models that were trained on most of the queries."""
-        seen = {name: one for name, one in self.overlaps.items() if one.recognised}
-        mostly = {} if self.keeps else {name: one for name, one in seen.items() if one.mostly}
-        codes = {"mostly-training-queries": mostly, f"training-queries-{'kept' if self.keeps else 'left-out'}": seen}
-        return [
-            Remark(code, ", ".join(f"{one.recognised} of {name}" for name, one in own.items()), len(own), list(own))
-            for code, own in codes.items()
-            if own
-        ]
-
-
-def settle_training(
-    models: Mapping[str, Any], data: Any, rule: str = "leave out", *, instead: Sequence[str] = ("use other queries",)
-) -> Provenance:
-    """Return the queries of `data` on which no model (by name) was trained; "keep" keeps all queries, with a remark.
-
-    Raises
-    ------
-    InvalidInputError
-        With "refuse", if a model was trained on a query; with "leave out", if models were trained on more than half of
-        the queries, or if no query is left. `instead` are the remedies that the message names first.
-    """
-    from truerank.data.provenance import training_queries
-
-    check_choice(rule, "training_queries", TRAINING_QUERIES)
-    found = Provenance({name: training_queries(model, data) for name, model in models.items()}, rule == "keep")
-    for name, one in found.overlaps.items():
-        if rule != "keep" and (one.mostly or (rule == "refuse" and one.recognised)):
-            raise InvalidInputError(
-                f"{name}: {one}. Values on training queries are too optimistic",
-                argument="training_queries",
-                remedies=[*instead, Remedy("to compute the values nevertheless", training_queries="keep")],
-                code="training-queries",
-            )
-    if not found.keep.any():
-        raise InvalidInputError(
-            f"{'; '.join(str(found).splitlines())}. No query is left",
-            remedies=["use queries on which no model was trained"],
-            code="training-queries",
-        )
-    return found
 
 
 def about_topics(coverage: Coverage) -> list[Remark]:

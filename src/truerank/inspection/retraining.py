@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.names import resolve
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
 from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer, TrainingRule
+from truerank.data.provenance import KEEP, Provenance, settle_training
 from truerank.data.ranking_data import RankingData
 from truerank.data.remarks import FORBIDS, Remark
 from truerank.inspection.importance import measure_of
@@ -107,7 +107,7 @@ class Retraining(Result):
     n_held_out: int
     decision: Decision
     look: int  # number of this comparison on the same held-out queries, from 1
-    training: Any = field(repr=False)  # held-out queries that one of the models was trained on, as in an Experiment
+    training: Provenance = field(repr=False)  # held-out queries that one of the models was trained on
 
     KIND: ClassVar[str] = "retraining"
 
@@ -245,9 +245,8 @@ def retrain(
     candidate, continued = trained_again(production, data, valid, how, more, params)
     models = {"candidate": candidate, "production": production}
     models |= {"reference": reference} if margin > 0 and reference is not None else {}
-    training = resolve("truerank.experiments.policy:settle_training")(
-        models, held_out, training_queries, instead=["hold out queries on which no model was trained"]
-    )
+    remedies = ["hold out queries on which no model was trained", KEEP]
+    training = settle_training(models, held_out, training_queries, remedies=remedies)
     held_out = training.kept(held_out)
     _check_two("held out, on which no model was trained", held_out)
     judgements = held_out.judgements()
