@@ -491,7 +491,7 @@ def test_the_tolerance_decides(scripted, model, tmp_path, capsys):
     off = honest(model, lambda found: [hit | {"_score": hit["_score"] * 1.001} for hit in found])
     server = scripted(("_search", '"rescore"', off), ("_search", "", logged(*ROWS)))
     assert verified(model, tmp_path, server.url) == 1
-    assert "1 of 1 queries in the model's order" in capsys.readouterr().err
+    assert "1 of 1 queries have the model's order" in capsys.readouterr().err
     assert verified(model, tmp_path, server.url, "--tolerance", "0.01") == 0
     for wrong in ("nan", "-1", "inf"):
         assert verified(model, tmp_path, server.url, "--tolerance", wrong) == 1

@@ -62,7 +62,7 @@ def test_a_second_run_is_refused(folder, capsys, held):
     before = Path("model.json").read_bytes()
     with locked(held):
         assert main(LINE) == 1
-    assert f"process {os.getpid()} (this one) is writing here" in capsys.readouterr().err
+    assert f"process {os.getpid()} (this one) is writing to it" in capsys.readouterr().err
     assert Path("model.json").read_bytes() == before
     assert not Path("model.json.history.json").exists()
 
@@ -75,7 +75,7 @@ def test_a_model_that_is_only_read_needs_no_lock(folder):
 def test_the_place_of_the_new_model_is_locked(folder, capsys):
     with locked("new.json"):
         assert main([*LINE, "--model", "new.json"]) == 1
-    assert f"new.json: process {os.getpid()} (this one) is writing here" in capsys.readouterr().err
+    assert f"new.json: process {os.getpid()} (this one) is writing to it" in capsys.readouterr().err
     assert not Path("new.json").exists()
     assert not Path("model.json.history.json").exists()
 
@@ -136,4 +136,4 @@ def test_losses_within_a_margin_do_not_add_up_over_models_in_turn(tmp_path, caps
         str(tmp_path / "next.json"),
     ]
     assert main(words) == 2
-    assert "needs --history FILE" in capsys.readouterr().err
+    assert "Add --history FILE" in capsys.readouterr().err

@@ -197,7 +197,7 @@ def test_judgements_are_converted_and_joined(tmp_path, monkeypatch, capsys):
     assert main(["convert", "book.csv", "q.txt"]) == 1
     assert "--aggregate median" in capsys.readouterr().err
     assert main(["convert", "book.csv", "q.txt", "--aggregate", "mean"]) == 0
-    assert "the same for 1" in capsys.readouterr().err
+    assert "agree for 1" in capsys.readouterr().err
     assert read_qrels("q.txt").grades.tolist() == [2.5, 0.0, 1.0]
     assert main(["convert", "q.txt", "again.csv"]) == 0
     assert read_qrels("again.csv").query_ids.tolist() == ["red shoes", "tv"]

@@ -74,7 +74,7 @@ def test_scores_in_a_file(files, capsys):
     lines = [line.split() for line in printed.out.splitlines()]
     want = cutoff.answers(np.loadtxt(use), qid=np.repeat(np.arange(300, 360), 6))
     assert lines == [[str(q), str(int(a))] for q, a in zip(range(300, 360), want)]
-    assert f"{want.sum()} of 60 queries answered" in printed.err
+    assert f"{want.sum()} of 60 queries are answered" in printed.err
     assert main(["cutoff", "apply", out, "--scores", use, "--data", documents, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["answered"]["300"] == int(want[0])

@@ -215,8 +215,8 @@ def test_compare_every_pair_in_every_format(files, capsys):
             "accepts one system, but got 2: a.run, b.run",
         ),
         (["evaluate", "--qrels", "qrels.txt", "--scores", "scores.txt"], 2, "--scores belongs to --data"),
-        (["evaluate", "--data", "-", "--scores", "-"], 2, "only one can be"),
-        (["evaluate", "--data", "data.txt", "--scores", "scores.txt", "--measures", "nDGC"], 1, "did you mean"),
+        (["evaluate", "--data", "-", "--scores", "-"], 2, "only once"),
+        (["evaluate", "--data", "data.txt", "--scores", "scores.txt", "--measures", "nDGC"], 1, "Did you mean"),
         (
             ["evaluate", "--data", "data.txt", "--scores", "absent.txt"],
             1,
@@ -234,12 +234,12 @@ def test_compare_every_pair_in_every_format(files, capsys):
             "two.txt, line 1: expected one number a line, got '1 2'",
         ),
         (["evaluate", "--data", "data.txt", "--scores", "nan.txt"], 1, "nan.txt, line 2: expected a number"),
-        (["evaluate", "--data", "data.txt", "--scores", "gap.txt"], 1, "gap.txt, line 2: blank line"),
+        (["evaluate", "--data", "data.txt", "--scores", "gap.txt"], 1, "gap.txt, line 2: the line is blank"),
         (["compare"], 2, "give either --qrels FILE with runs"),
         (["compare", "--qrels", "qrels.txt", "run.txt"], 2, "at least two systems, got 1. Add another run"),
         (["compare", "--qrels", "qrels.txt", "run.txt", "run.txt"], 2, "named twice"),
         (["compare", "--data", "data.txt", "--scores", "scores.txt"], 2, "at least two"),
-        (["compare", "--data", "data.txt", "run.txt", "run2.txt"], 1, "not a model file"),
+        (["compare", "--data", "data.txt", "run.txt", "run2.txt"], 1, "not a model"),
         (
             ["compare", "--data", "data.txt", "--scores", "scores.txt", "--baseline", "f9"],
             1,
@@ -395,7 +395,7 @@ def test_nothing_to_evaluate_is_an_error(tmp_path, capsys):
     )
 
 
-@pytest.mark.filterwarnings("ignore:Quepid.s CSV has no place")
+@pytest.mark.filterwarnings("ignore:Quepid.s CSV cannot store")
 def test_a_run_of_texts_is_about_the_queries_that_have_these(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     queries = [{"query_id": k, "query_text": text, "ratings": {"a": 1}} for k, text in enumerate(["red shoes", "tv"])]

@@ -125,7 +125,7 @@ def test_a_member_that_is_not_reached_is_an_error_that_says_what_to_open(monkeyp
     failure, _ = asyncio.run(alone())
     assert isinstance(failure.error, ClusterError)
     assert "tcp://127.0.0.1:9 (unable to contact)" in str(failure.error)
-    assert "open the ports of the workers" in str(failure.error)
+    assert "Open the ports" in str(failure.error)
 
 
 def test_a_newer_call_ends_the_wait_in_an_older_one():

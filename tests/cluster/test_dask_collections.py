@@ -120,7 +120,7 @@ def test_what_is_refused(rows):
     X, y, qid, _ = rows
     dX, dy, dqid = as_arrays(X, y, qid)
     for fit, message in (
-        (lambda: trees().fit(dX, dy), "qid must be a Dask array.*pass the query of each row"),
+        (lambda: trees().fit(dX, dy), "qid must be a Dask array.*Pass the query of each row"),
         (lambda: trees().fit(dX, y, qid=dqid), "y must be a Dask array, data frame or series like X, got ndarray"),
         (lambda: trees().fit(dX, dy, qid=dqid.rechunk(-1)), "qid has 1 blocks and X has"),
         (lambda: trees().fit(dX, dy, qid=dqid, position=y), "Omit position"),

@@ -155,7 +155,7 @@ while time.monotonic() < end or not held:
             os.unlink(sys.argv[1] + ".inside")
             held += 1
     except InvalidInputError as error:
-        assert "is writing here" in str(error), error
+        assert "is writing to it" in str(error), error
 print(held)
 """
 

@@ -21,24 +21,24 @@ QRELS = {"1": {"a": 1, "b": 0}, "2": {"a": 0, "b": 1}}
 RUN = {"1": {"a": 2.0, "b": 1.0}, "2": {"a": 1.0, "b": 2.0}}
 OTHER = {"1": RUN["1"]}
 MESSAGES = {
-    "P(convention='trec') needs cutoff, for example P@10": lambda: truerank.evaluate(QRELS, RUN, "P"),
+    "P(convention='trec') requires cutoff, for example P@10": lambda: truerank.evaluate(QRELS, RUN, "P"),
     "the first argument must be the judgements, got the measure 'nDCG@10'. Write evaluate(judgements, systems, "
     "measures)":
         lambda: truerank.evaluate("nDCG@10", QRELS, RUN),
     'the runs have different topics: a 2, b 1, of 2 in the qrels. Pass topics="common" for the topics that all runs '
     'have (1), or pass topics="all" for all topics of the qrels (2), where a topic that a run lacks counts 0':
         lambda: truerank.compare(QRELS, {"a": RUN, "b": OTHER}, "AP"),
-    "a comparison needs at least two rankers, got 1": lambda: truerank.compare(QRELS, {"a": RUN}, "AP"),
-    "baseline 'c' is not one of a, b": lambda: truerank.compare(QRELS, {"a": RUN, "b": RUN}, "AP", baseline="c"),
+    "a comparison requires at least two rankers, got 1": lambda: truerank.compare(QRELS, {"a": RUN}, "AP"),
+    "baseline 'c' is not among a, b": lambda: truerank.compare(QRELS, {"a": RUN, "b": RUN}, "AP", baseline="c"),
     "at_most must be a number in (0, 1), got 2.0": lambda: truerank.Cutoff(at_most=2.0).fit([1, 2], [0, 1], qid=[1, 1]),
     "n_estimators must be an integer >= 1, got 2.0": lambda: check_positive_int(2.0, "n_estimators"),
     "C must be a number in (0, inf), got 0": lambda: check_number(0, "C", "(0, inf)"),
     "update must be one of 'b', 'c', got 'a'": lambda: check_choice("a", "update", ["b", "c"]),
     "loss must be a function of (grades, depth), got '(grades)'":
         lambda: check_function(lambda grades: 0.0, "loss", "grades, depth"),
-    "qid is missing (None) in row 1; give every row a query id":
+    "qid is missing (None) in row 1. Give every row a query id":
         lambda: truerank.RankingData([[1.0], [2.0]], [0, 1], qid=[1, None]),
-    "qid has 1 entries but there are 2 rows; give one query id for each row":
+    "qid must have one query id for each of the 2 rows, got 1":
         lambda: truerank.RankingData([[1.0], [2.0]], [0, 1], qid=[1]),
     "X is a masked array with masked entries. Fill missing values with X.filled(np.nan), or leave their rows out":
         lambda: truerank.RankingData(np.ma.array([[1.0]], mask=[[True]]), [0], qid=[1]),
@@ -48,16 +48,16 @@ MESSAGES = {
     "numbers": lambda: truerank.read_ratings("words.csv"),
     "comma.csv, line 2: grades have a decimal comma: '0,75' (1). Write a decimal point, as in 1.5":
         lambda: truerank.read_ratings("comma.csv"),
-    'm.json: not a truerank model: expected a JSON object with "format": "truerank-model"':
+    'm.json: the file is not a model of truerank. Expected a JSON object with "format": "truerank-model"':
         lambda: truerank.load_model("m.json"),
     "shop.csv: 3 problems: (1) the table has no column 'qid' (query); 'query' is probably the query. Its columns are "
     "'query', 'product_id', 'price', 'grade'; (2) 'grade' probably holds the grades; (3) 'product_id' probably holds "
     'document ids. Pass query="query", grade="grade", document="product_id"': lambda: truerank.read_table("shop.csv"),
-    "y must be one array, got a tuple of parts with different shapes; convert the arrays to rows with "
+    "y must be one array, got a tuple of parts with different shapes. Convert the arrays to rows with "
     "RankingData(X, y, qid)":
         lambda: truerank.evaluate((np.ones((3, 2)), np.ones(3), np.ones(3)), np.ones(3), "AP"),
-    "a: its 268435456 bytes expand to more than 25600 MiB, over 100 times as much. If the content is correct, write it "
-    "without compression, or set TRUERANK_EXPANSION=10000 in the environment":
+    "a: the 268435456 bytes of the file expand to more than 25600 MiB, over 100 times as much. If the content is "
+    "correct, write it without compression, or set TRUERANK_EXPANSION=10000 in the environment":
         lambda: check_expansion("a", 1 << 28, (100 << 28) + 1),
 }  # fmt: skip
 

@@ -59,7 +59,7 @@ def test_grouping_is_stable_and_in_order_of_first_appearance(qid):
         ([b"a", b"\xff"], "row 2: .*not UTF-8"),
         ([(1, []), (2, [])], "row 1: a tuple is not an id .unhashable"),
         (np.zeros((2, 2)), "one-dimensional"),
-        ([1, 2, 3], "3 entries but there are 2 rows"),
+        ([1, 2, 3], "each of the 2 rows, got 3"),
     ],
 )
 def test_bad_query_ids_are_named(qid, message):

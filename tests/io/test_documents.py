@@ -48,7 +48,7 @@ def test_a_bad_document_stops_or_is_left_out(monkeypatch, record, message):
     with refused(DataFileError, code="bad-document", line=2, remedy={"bad": "skip"}) as caught:
         list(read_documents(lines(GOOD, record, after)))
     assert message in str(caught.value)
-    with pytest.warns(TruerankWarning, match="1 bad documents were left out"):
+    with pytest.warns(TruerankWarning, match="bad documents were left out: 1"):
         kept = list(read_documents(lines(GOOD, record, after), bad="skip"))
     assert [document.id for document in kept] == ["a", "z"]
 
@@ -56,13 +56,13 @@ def test_a_bad_document_stops_or_is_left_out(monkeypatch, record, message):
 def test_an_id_that_came_before_and_an_empty_text():
     with refused(DataFileError, code="bad-document"):
         list(read_documents(lines(GOOD, GOOD)))
-    with pytest.warns(TruerankWarning, match="1 documents have no text; they are kept with length 0"):
+    with pytest.warns(TruerankWarning, match="documents without text .1. are kept with length 0"):
         assert len(list(read_documents(lines(GOOD, {"id": "b", "text": " "})))) == 2
 
 
 def test_documents_with_tags_of_html_are_said():
     tagged = {"id": "b", "text": "<P>heat</P> flow<br>"}
-    with pytest.warns(TruerankWarning, match="1 documents contain HTML tags, whose names are indexed as words"):
+    with pytest.warns(TruerankWarning, match="HTML tags in 1 document.s. are indexed as words"):
         assert len(list(read_documents(lines(GOOD, tagged, {"id": "c", "text": "a < b, x</y"})))) == 3
 
 

@@ -18,7 +18,7 @@ def test_sizes_in_a_file_beside_the_rows(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["queries"] == 2
         beside.write_text("2\n2\n")
         assert main(["describe", str(rows)]) != 0
-        assert "3 rows, but the group sizes have 4" in capsys.readouterr().err
+        assert "3 rows, but the group sizes sum to 4" in capsys.readouterr().err
         beside.unlink()
     rows.write_text("1 qid:a 1:2\n0 qid:b 1:1\n")
     (tmp_path / "rank.train.query").write_text("7\n")  # of no use: the rows say it

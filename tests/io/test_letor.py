@@ -100,7 +100,7 @@ def test_standard_input(monkeypatch):
 
 def test_queries_in_pieces_are_joined_and_said():
     text = "1 qid:b 1:1\n2 qid:a 1:2\n0 qid:b 1:3\n"
-    with pytest.warns(TruerankWarning, match="1 queries came in several pieces"):
+    with pytest.warns(TruerankWarning, match="queries that came in several pieces were joined: 1"):
         data = read(text)
     assert data.query_ids.tolist() == ["b", "a"]
     assert data.X[:, 0].tolist() == [1, 3, 2]
@@ -270,7 +270,7 @@ def test_blocks_hold_whole_queries(tmp_path):
 
 def test_blocks_with_queries_in_pieces_are_warned_of():
     text = "".join(f"1 qid:{i % 3} 1:{i}\n" for i in range(9))
-    with pytest.warns(TruerankWarning, match="3 queries came in pieces"):
+    with pytest.warns(TruerankWarning, match="in different blocks were not joined: 3"):
         assert sum(block.n_rows for block in iter_letor(io.StringIO(text), block_rows=3)) == 9
 
 

@@ -23,7 +23,7 @@ LETOR = [
     ("x qid:1 1:1\n", {}, "f, line 1, column 1: expected a grade, got 'x'"),
     ("nan qid:1 1:1\n", {}, "f, line 1, column 1: expected a grade, got 'nan'"),
     ("NULL qid:1 1:1\n", {"missing": "nan"}, "f, line 1, column 1: expected a grade, got 'NULL'"),
-    ("inf qid:1 1:1\n", {}, "f, line 1, column 1: expected a grade, got 'inf'; infinite values are not accepted"),
+    ("inf qid:1 1:1\n", {}, "f, line 1, column 1: expected a grade, got 'inf'. Infinite values are not accepted"),
     ("1e999 qid:1 1:1\n", {}, "f, line 1, column 1: '1e999' is too large for a 64-bit number"),
     ("1_0 qid:1 1:1\n", {}, "f, line 1, column 1: expected a grade, got '1_0'"),
     ("0x1 qid:1 1:1\n", {}, "f, line 1, column 1: expected a grade, got '0x1'"),
@@ -42,11 +42,11 @@ LETOR = [
     (
         "1 qid:1 0:5\n",
         {},
-        "f, line 1, column 9: feature index 0 is below 1; indices start at 1 (write the features one higher)",
+        "f, line 1, column 9: feature index 0 is below 1, but indices start at 1. Number the features from 1",
     ),
-    ("1 qid:1 -1:5\n", {}, "f, line 1, column 9: feature index '-1' is below 1; indices start at 1"),
-    ("1 qid:1 1:5 1:5\n", {}, "f, line 1, column 13: feature 1 occurs twice; indices must ascend within a line"),
-    ("1 qid:1 2:5 1:5\n", {}, "f, line 1, column 13: feature 1 follows 2; indices must ascend within a line"),
+    ("1 qid:1 -1:5\n", {}, "f, line 1, column 9: feature index '-1' is below 1, but indices start at 1"),
+    ("1 qid:1 1:5 1:5\n", {}, "f, line 1, column 13: feature 1 occurs twice, but indices must ascend within a line"),
+    ("1 qid:1 2:5 1:5\n", {}, "f, line 1, column 13: feature 1 follows 2, but indices must ascend within a line"),
     ("1 qid:1 1.5:5\n", {}, "f, line 1, column 9: expected '<feature>:<value>', got '1.5:5'"),
     ("1 qid:1 a:5\n", {}, "f, line 1, column 9: expected '<feature>:<value>', got 'a:5'"),
     ("1 qid:1 :5\n", {}, "f, line 1, column 9: expected '<feature>:<value>', got ':5'"),
@@ -62,12 +62,12 @@ LETOR = [
     (
         "1 qid:1 1:inf\n",
         {"missing": "nan"},
-        "f, line 1, column 9: expected a number as the value of feature 1, got 'inf'; infinite values are not accepted",
+        "f, line 1, column 9: expected a number as the value of feature 1, got 'inf'. Infinite values are not accepted",
     ),
     (
         "1 qid:1 1:-Infinity\n",
         {},
-        "f, line 1, column 9: expected a number as the value of feature 1, got '-Infinity'; infinite values are not "
+        "f, line 1, column 9: expected a number as the value of feature 1, got '-Infinity'. Infinite values are not "
         "accepted",
     ),
     (
@@ -86,13 +86,13 @@ LETOR = [
     (
         "1 qid:1 1:1e39\n",
         {"dtype": "float32"},
-        "f, line 1: value 1e+39 of feature 1 is too large for float32; read with dtype=float64",
+        "f, line 1: value 1e+39 of feature 1 is too large for float32. Read the file with dtype=float64",
     ),
-    ("1 qid:1 2147483648:1\n", {}, "f, line 1, column 9: feature index '2147483648' is beyond the largest, 2147483647"),
+    ("1 qid:1 2147483648:1\n", {}, "f, line 1, column 9: feature index '2147483648' exceeds the largest, 2147483647"),
     (
         f"1 qid:1 {'9' * 60}:1\n",
         {},
-        f"f, line 1, column 9: feature index '{'9' * 40}…' is beyond the largest, 2147483647",
+        f"f, line 1, column 9: feature index '{'9' * 40}…' exceeds the largest, 2147483647",
     ),
     (
         "1 qid:1 70000:1\n",
@@ -100,9 +100,9 @@ LETOR = [
         "f, line 1: feature index 70000 would make a dense matrix of 70000 columns. Pass sparse=True, or pass "
         "n_features=70000 if that is meant",
     ),
-    ("#\n\n" + GOOD + "1 qid:1 3:1\n" + GOOD, {"n_features": 2}, "f, line 4: feature 3 found, but n_features is 2"),
-    ("# features: a b\n1 qid:1 3:1\n", {}, "f, line 2: feature 3 found, but the header line names 2"),
-    ("# features: a b\n1 qid:1 1:1\n", {"n_features": 3}, "f, line 1: 2 feature names for 3 features"),
+    ("#\n\n" + GOOD + "1 qid:1 3:1\n" + GOOD, {"n_features": 2}, "f, line 4: feature 3 occurs, but n_features is 2"),
+    ("# features: a b\n1 qid:1 3:1\n", {}, "f, line 2: feature 3 occurs, but the header line names 2"),
+    ("# features: a b\n1 qid:1 1:1\n", {"n_features": 3}, "f, line 1: got 2 feature names for 3 features"),
     (
         GOOD + "1 qid:1\x00 1:1\n",
         {},
@@ -111,12 +111,12 @@ LETOR = [
     (
         "1 qid:1 1:1\r2 qid:1 1:1\r",
         {},
-        "f, line 1, column 12: a carriage return within a line; end lines with LF or CRLF",
+        "f, line 1, column 12: the line has a carriage return. End lines with LF or CRLF",
     ),
     (
         "1 qid:1 1:1 # docid = a\r2 qid:1 1:1\n",
         {},
-        "f, line 1, column 24: a carriage return within a line; end lines with LF or CRLF",
+        "f, line 1, column 24: the line has a carriage return. End lines with LF or CRLF",
     ),
     (b"1 qid:1 1:1 # caf\xe9\n", {}, "f, line 1, column 18: byte 0xE9 is not UTF-8; convert the file to UTF-8"),
     (
@@ -166,7 +166,7 @@ def test_archives(data, message):
 
 
 OTHERS = [
-    (read_run, "", "f: the file holds no rows; expected lines 'topic Q0 docno rank score tag'"),
+    (read_run, "", "f: the file has no rows. Expected lines 'topic Q0 docno rank score tag'"),
     (read_run, "1 Q0 d 1 2\n", "f, line 1: expected 6 columns 'topic Q0 docno rank score tag', got 5: '1 Q0 d 1 2'"),
     (read_run, "1 Q0 d 1 two t\n", "f, line 1: expected a score (a finite number), got 'two'"),
     (read_run, "1 Q0 d 1 inf t\n", "f, line 1: expected a score (a finite number), got 'inf'"),
@@ -175,13 +175,13 @@ OTHERS = [
         "1 Q0 d 1 2 t\n1 Q0 d 2 1 t\n",
         "f, line 2: document 'd' is listed twice for topic '1'; a topic lists a document once",
     ),
-    (read_qrels, "", "f: the file holds no rows; expected lines 'topic iteration docno grade'"),
+    (read_qrels, "", "f: the file has no rows. Expected lines 'topic iteration docno grade'"),
     (read_qrels, "1 d 1\n", "f, line 1: expected 4 columns 'topic iteration docno grade', got 3: '1 d 1'"),
     (read_qrels, "1 0 d ?\n", "f, line 1: expected a grade (a finite number), got '?'"),
     (
         read_qrels,
         "1 0 d 1\r1 0 e 1\r",
-        "f, line 1, column 8: a carriage return within a line; end lines with LF or CRLF",
+        "f, line 1, column 8: the line has a carriage return. End lines with LF or CRLF",
     ),
     (read_group_sizes, "3\n0\n", "f, line 2: expected a group size (an integer >= 1), got '0'"),
     (read_group_sizes, "3\n-2\n", "f, line 2: expected a group size (an integer >= 1), got '-2'"),
@@ -189,7 +189,7 @@ OTHERS = [
     (
         lambda s: list(iter_letor(s, block_rows=1)),
         "1 qid:1 1:1\n1 qid:2 2:1\n",
-        "f: feature 2 found, but n_features is 1",
+        "f: feature 2 occurs, but n_features is 1",
     ),
     (lambda s: list(iter_letor(s, block_rows=0)), GOOD, "block_rows must be an integer >= 1, got 0"),
 ]
@@ -207,7 +207,7 @@ COMMANDS = [
     ("describe", 2, "the following arguments are required: DATA"),
     ("describe {d}/none.txt", 1, r"truerank describe: .*none\.txt: No such file or directory"),
     ("describe {d}/bad.txt", 1, r"bad\.txt, line 2, column 3: expected 'qid:<id>' after the grade, got '1:0.3'"),
-    ("describe {d}/empty", 1, "empty: no data files"),
+    ("describe {d}/empty", 1, "empty: the folder contains no data files"),
     ("describe --missing none {d}/good.txt", 2, "argument --missing: invalid choice: 'none'"),
     ("describe --nonsense {d}/good.txt", 2, "unknown argument '--nonsense'"),
     ("evaluate --qrel {d}/good.txt", 2, "unknown argument '--qrel', did you mean '--qrels'"),
@@ -219,11 +219,11 @@ COMMANDS = [
     ("convert {d}/good.txt", 2, "the following arguments are required: OUT"),
     ("convert {d}/good.txt {d}/none/out.txt", 1, "the folder .*none does not exist. Create it first"),
     ("convert {d}/good.txt {d}/empty", 1, "is a folder. Name a file"),
-    ("convert {d}/good.txt - --to lightgbm", 2, "--to lightgbm writes files; name one instead of -"),
-    ("convert {d}/good.txt {d}/out.txt --to table", 2, r"out\.txt: a table's name ends in \.csv"),
+    ("convert {d}/good.txt - --to lightgbm", 2, "--to lightgbm cannot write to standard output .-.. Name a file"),
+    ("convert {d}/good.txt {d}/out.txt --to table", 2, r"out\.txt: a table's name must end in \.csv"),
     ("convert {d}/good.txt {d}/out.txt --to arff", 2, "argument --to: invalid choice: 'arff'"),
     ("convert {d}/good.txt {d}/out.txt --n-features 0", 2, "--n-features: must be a whole number of at least 1, got 0"),
-    ("convert {d}/good.txt {d}/out.txt --n-features 1", 1, r"good\.txt, line 1: feature 2 found, but n_features is 1"),
+    ("convert {d}/good.txt {d}/out.txt --n-features 1", 1, r"good\.txt, line 1: feature 2 occurs, but n_features is 1"),
     (
         "convert {d}/good.txt {d}/out.txt --n-features x",
         2,
@@ -244,7 +244,7 @@ COMMANDS = [
     ("convert {d}/t.csv {d}/out.txt --query-column topic --to qrels", 1, "queries without documents"),
     ("convert {d}/t.parquet {d}/out.txt", 1, r"t\.parquet: cannot be read as parquet"),
     ("describe-all {d}/good.txt", 2, "unknown command 'describe-all', did you mean 'describe'"),
-    ("", 2, "no command given; `truerank --help` lists the commands"),
+    ("", 2, "no command is given. `truerank --help` lists the commands"),
 ]
 
 

@@ -372,7 +372,7 @@ def test_lists_and_structs_are_no_cells(tmp_path, cell, role, make):
         source = table.to_pandas()
     given = {"category": {"categories": ["other"]}, "grade": {"grade": "other"}}.get(role, {})
     with pytest.raises(
-        InvalidInputError if make == "pandas" else DataFileError, match="lists or structs: row 1"
+        InvalidInputError if make == "pandas" else DataFileError, match="one value in each row, but row 1"
     ) as caught:
         read_table(source, **given)
     assert role == "grade" or [own.arguments for own in caught.value.remedies] == [{"exclude": ["other"]}]

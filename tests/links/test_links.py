@@ -164,7 +164,7 @@ def test_the_command_writes_a_table_and_runs(pages, capsys):
     assert main(words) == 2
     (folder / "urls").write_text("one\u3000page http://x\n", encoding="utf-8")  # not a blank of the format
     assert main(["text", "links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
-    assert "3 nodes have no URL, the first is 'http://h/0'" in capsys.readouterr().err
+    assert "node 'http://h/0' has no URL (3 are missing)" in capsys.readouterr().err
     (folder / "urls").write_text("a http://x\na http://x\na http://y\n")
     assert main(["text", "links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
     assert "line 3: 'a' occurs twice, with 'http://x'" in capsys.readouterr().err

@@ -91,9 +91,9 @@ def array(**changes):
     [
         ("", "no valid JSON"),
         ("{", "no valid JSON"),
-        ("[1]", "not a truerank model"),
+        ("[1]", "not a model of truerank"),
         ("\x00\x01", "no valid JSON"),
-        ('{"format": "other"}', "not a truerank model"),
+        ('{"format": "other"}', "not a model of truerank"),
         (model_text(version="1"), '"version" with an integer'),
         (model_text(version=2), "Upgrade truerank"),
         (model_text(model={"$class": "os.system"}), "unknown class"),

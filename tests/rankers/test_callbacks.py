@@ -172,7 +172,7 @@ def test_settings_of_one_fit(sets, capfd):
     for bad in (3, ["x"]):
         with refused(InvalidInputError, argument="callbacks"):
             ranker.fit(train, callbacks=bad)
-    with pytest.raises(InvalidInputError, match="is not a measure"):
+    with pytest.raises(InvalidInputError, match="is empty"):
         ranker.fit(train, eval_set=valid, eval_metric=[])
     with refused(InvalidInputError, argument="eval_set"):
         ranker.fit(train, eval_set=valid, eval_metric=["AP", "RR"])

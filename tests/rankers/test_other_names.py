@@ -131,7 +131,7 @@ def test_objects_of_other_libraries_say_what_to_pass(sets):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"lambdarank_unbiased": True, "objective": "rank:pairwise"}, "goes with objective='rank:ndcg'"),
+        ({"lambdarank_unbiased": True, "objective": "rank:pairwise"}, "requires objective='rank:ndcg'"),
         ({"langevin": True}, "no counterpart"),
         ({"reg_alpha": 0.5}, "alpha is the squared one"),
         ({"max_depth": 3, "depth": 4}, "Pass only depth"),

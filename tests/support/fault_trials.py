@@ -477,7 +477,7 @@ def trial_of_two(folder: Path, command: Command, rng: random.Random) -> tuple[in
     wrong += (
         [] if command.code in codes and {*codes} <= {command.code, 1} else [f"exit codes {codes}: {messages[-300:]}"]
     )
-    if len(re.findall("is writing here", messages)) != refused:
+    if len(re.findall("is writing to it", messages)) != refused:
         wrong.append(f"{refused} refused, and they say: {messages[-300:]}")
     return max(codes), took, wrong
 

@@ -441,7 +441,7 @@ def test_the_pipeline_says_when_ids_do_not_agree(collection, capsys):
     words = ["text", "pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
     words += ["--qrels", str(collection / "qrels"), "--ranker", "adarank", "--out", str(collection / "out")]
     assert main(words) == 1
-    assert "do the ids of the two files agree?" in capsys.readouterr().err
+    assert "Check that the ids of both files agree" in capsys.readouterr().err
 
 
 def test_documents_are_added_to_a_query_as_directions():
@@ -467,7 +467,7 @@ def test_the_commands_for_single_steps(collection, capsys):
     data = read_letor(collection / "f.txt")
     assert data.feature_names[0] == "xu-li-tf.all"
     assert main(["text", "features", "--index", index, "-o", str(collection / "g.txt")]) == 2
-    assert "--index needs --queries" in capsys.readouterr().err
+    assert "--index requires queries" in capsys.readouterr().err
 
 
 def test_queries_that_find_nothing_or_are_not_judged_are_named(collection, capsys):
@@ -483,4 +483,4 @@ def test_queries_that_find_nothing_or_are_not_judged_are_named(collection, capsy
     assert main([*words, "--families", "xu-li", "-o", str(collection / "f.txt")]) == 0
     out = capsys.readouterr().err
     assert "no document was found for 1 query: odd" in out
-    assert "1 queries are not judged, so all their rows have grade 0: new" in out
+    assert "all rows of 1 unjudged query have grade 0: new" in out

@@ -263,7 +263,7 @@ def test_a_tree_asks_about_its_share_of_features(judged):
 
 def test_bad_constraints_say_what_is_wrong(judged):
     for given, message in (
-        ({99: 1}, "column 99, and X has the columns 0"),
+        ({99: 1}, "column 99, but X has the columns 0"),
         ({-1: 1}, "column -1"),
         ({0: "up"}, "must have -1, 0 or 1"),
         ("up", "must have -1, 0 or 1"),

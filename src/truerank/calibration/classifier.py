@@ -1,4 +1,4 @@
-"""Any scikit-learn classifier with calibrated probabilities, from cross-validated scores."""
+"""Calibrate the probabilities of any scikit-learn classifier by cross-validated scores."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def class_scores(estimator: Any, X: Any) -> tuple[np.ndarray, bool]:
             log_p = np.log(np.asarray(estimator.predict_proba(X), dtype=np.float64))
         else:
             raise InvalidInputError(
-                f"{type(estimator).__name__} has neither decision_function nor predict_proba; calibration needs scores",
+                f"{type(estimator).__name__} has neither decision_function nor predict_proba. Calibration requires one",
                 argument="estimator",
             )
     # No class is further below the best than the bound on log-odds.
@@ -115,7 +115,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Threads over labels.
     ensemble : bool or "auto", default "auto"
         True: keep the classifier of each fold, with a calibrator of the rows that it did not see, and average their
-        probabilities. False and "auto": one calibrator of all held-out scores, and a classifier of all rows.
+        probabilities. With False and "auto", one calibrator is fitted to all held-out scores, and a classifier to all
+        rows.
 
     Attributes
     ----------
@@ -213,7 +214,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes, targets, names = self._targets(y)
         n = _num_samples(X)
         if len(targets[0]) != n:
-            raise InvalidInputError(f"y has {len(targets[0])} rows but X has {n}: inconsistent numbers of samples")
+            raise InvalidInputError(
+                f"y has {len(targets[0])} labels, but X has {n} rows: inconsistent numbers of samples"
+            )
         weight = as_weight(sample_weight, n)
         if weight is not None and not has_fit_parameter(self._base, "sample_weight"):
             warn(
@@ -270,13 +273,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit_one(
         self, X: Matrix, target: np.ndarray, name: str, weight: Any, given: dict[str, Any]
     ) -> list[tuple[Any, Any]]:
-        """Return the estimator and the calibrator of two classes, with an ensemble those of each fold."""
+        """Return the estimator and the calibrator of two classes, or one pair for each fold of an ensemble."""
         classes, index = np.unique(target, return_inverse=True)
         positive = index == 1 if len(classes) == 2 else target != 0
         rarest = min(int(positive.sum()), int((~positive).sum()))
         calibrator = make_calibrator(_BINARY_FORMS.get(str(self.method), self.method))
         if len(classes) < 2 or rarest < 2:
-            warn(f"{name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior")
+            warn(f"{name}: one class has {rarest} row(s), too few to cross-validate. The probability is the prior")
             return [(None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight))]
         scores = np.full(len(positive), np.nan)
         about = f" of {name}" if name.startswith("label") else ""
@@ -295,12 +298,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit_jointly(
         self, X: Matrix, target: np.ndarray, classes: np.ndarray, weight: Any, given: dict[str, Any]
     ) -> list[tuple[Any, Any]]:
-        """Return the estimator and the joint calibrator of several classes, with an ensemble those of each fold."""
+        """Return the estimator and the joint calibrator of several classes, or one pair per fold of an ensemble."""
         estimator = _for_several_classes(self._base)
         rows = np.bincount(np.searchsorted(classes, target))
         if rows.max() < 2:
             raise InvalidInputError(
-                f"y has {len(rows)} classes of one row each: nothing can be held out to calibrate on; is y a label?",
+                f"each of {len(rows)} classes in y has one row, so none can be held out. Check that y has labels",
                 code="nothing-held-out",
             )
         scores, are_log_p = np.full((len(target), len(classes)), np.nan), False
@@ -337,7 +340,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if cv < 2:
                 raise InvalidInputError(f"cv must be at least 2 folds, got {cv}", argument="cv")
             if cv > len(target):
-                raise InvalidInputError(f"cv={cv} folds need as many rows, got {len(target)}", argument="cv")
+                raise InvalidInputError(f"cv={cv} requires at least {cv} rows, got {len(target)}", argument="cv")
             splitter: Any = StratifiedKFold(min(int(cv), rarest))
         else:
             splitter = check_cv(cv, target, classifier=True)
@@ -361,8 +364,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 )
         if self.ensemble is True and any(len(np.unique(target[test])) < 2 for _, test in splits):
             raise InvalidInputError(
-                "ensemble=True calibrates on the rows that each fold holds out, and a fold holds out one class only. "
-                "Use ensemble=False, or fewer folds",
+                "ensemble=True calibrates on the rows that each fold holds out, but one of the folds holds out only "
+                "one class. Use ensemble=False, or fewer folds",
                 code="class-missing-in-fold",
             )
         for train, test in splits:
@@ -431,7 +434,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return decide(self.predict_proba(X), **costs)
         if self._kind() == "classes":
             raise InvalidInputError(
-                "several classes need costs: least_expected_cost(predict_proba(X), costs)", argument="costs"
+                "several classes require costs: least_expected_cost(predict_proba(X), costs)", argument="costs"
             )
         return np.stack([decide(column, **costs) for column in self.predict_proba(X).T], axis=1)
 
@@ -483,7 +486,7 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 def _check_labels(y: Any) -> None:
-    """Raise if labels are missing, or are texts and numbers; scikit-learn's messages name neither."""
+    """Raise if labels are missing, or are both texts and numbers, which scikit-learn's messages do not state."""
     dtype = getattr(y, "dtype", None)
     if is_sparse(y) or (isinstance(dtype, np.dtype) and dtype.kind in "biufU"):
         return
@@ -494,7 +497,7 @@ def _check_labels(y: Any) -> None:
     kinds = sorted({"texts" if isinstance(label, str) else "numbers" for label in labels.tolist()})
     if absent:
         raise InvalidInputError(
-            f"{absent} of {len(labels)} labels in y are missing. Leave their rows out.", code="missing-labels"
+            f"labels in y are missing: {absent} of {len(labels)}. Leave their rows out.", code="missing-labels"
         )
     if len(kinds) > 1:
         raise InvalidInputError(
@@ -513,7 +516,7 @@ def _for_several_classes(estimator: Any) -> Any:
 
 
 def _scores_of_classes(estimator: Any, X: Matrix, classes: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return scores (n, classes), the lowest for classes that a fold lacks, and whether they are log probabilities."""
+    """Return scores (n, classes), lowest for classes that a fold lacks, and whether these are log probabilities."""
     scores, are_log_p = class_scores(estimator, X)
     seen = estimator.classes_
     if scores.shape[1] == 1 and len(seen) == 2:

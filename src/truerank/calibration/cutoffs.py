@@ -1,4 +1,4 @@
-"""Find cutoffs with a stated risk: how many documents to show, and when to answer nothing, for any scores.
+"""Find cutoffs with a stated risk for any scores: how many documents to show, and when to give no answer.
 
 The test of a threshold is whether the mean of independent losses in [0, 1] is at most α, by an exact binomial tail or
 by betting. The p-value is valid for any sample size: if the mean exceeds α, P(p ≤ δ) ≤ δ. Fixed-sequence testing tests
@@ -182,7 +182,8 @@ class Cutoff(BaseEstimator):
         n = columns.shape[1]
         if (n > 1 and self.query_score != "learned") or np.isnan(columns).any():
             raise InvalidInputError(
-                f"score must be one finite number for each unit, got {n} columns with {np.isnan(columns).sum()} NaN. "
+                f"score must be one finite number for each unit, got the shape {columns.shape} with "
+                f"{np.isnan(columns).sum()} NaN. "
                 'Several columns without NaN require query_score="learned"',
                 argument="score",
             )
@@ -274,7 +275,7 @@ class Cutoff(BaseEstimator):
         name = "score" if self.kind_ != "answer" else self._score_name()
         if name in ("learned", "agreement"):
             raise InvalidInputError(
-                f"the exported scores do not determine the query score {name}. Use mean-top or best",
+                f"the exported scores do not determine the query score {name}. Use query_score='mean-top' or 'best'",
                 argument="query_score",
             )
         left_out = 0.0 if name in ("gap", "expected-relevant") else policy["constant_left_out"]
@@ -303,7 +304,7 @@ class Cutoff(BaseEstimator):
             )
         if self.query_score is not None and loss.kind != "answer":
             raise InvalidInputError(
-                f"query_score has no effect on {loss.name}, a loss about depth. Omit it", argument="query_score"
+                f"query_score has no effect on {loss.name}, which sets a depth. Omit it", argument="query_score"
             )
         self.kind_ = loss.kind
         return loss
@@ -319,12 +320,12 @@ class Cutoff(BaseEstimator):
         columns = _columns(scores, "scores")
         if loss.kind != "answer" and columns.shape[1] > 1:
             raise InvalidInputError(
-                f"one score determines the depth for {loss.name}, got {columns.shape[1]} columns. Pass scores (n,)"
+                f"{loss.name} requires one score per document, got {columns.shape[1]} columns. Pass scores (n,)"
             )
         if self.query_score == "agreement" and not np.isnan(columns[:, 1:]).any():
             raise InvalidInputError(
-                "no score is NaN, and agreement requires scores (n, r) of several runs, with NaN where a run lacks the "
-                "document. Set scores below the depth that you trust to NaN",
+                "no score is NaN, but query_score='agreement' requires scores (n, r) of several runs, with NaN where "
+                "a run lacks the document. Set scores below the depth that you trust to NaN",
                 argument="scores",
             )
         if self.query_score == "expected-relevant" and not ((columns[:, 0] >= 0) & (columns[:, 0] <= 1)).all():
@@ -345,7 +346,7 @@ class Cutoff(BaseEstimator):
             found = list_statistics(columns, grouping.offsets, loss.k or 3)
         if found.shape[1] != len(self.names_):
             raise InvalidInputError(
-                f"fit had {', '.join(self.names_)}, got {found.shape[1]} statistics. Pass the same columns"
+                f"fit used {', '.join(self.names_)}, got {found.shape[1]} statistics. Pass the same columns"
             )
         return found
 
@@ -390,7 +391,7 @@ class Cutoff(BaseEstimator):
         rises = np.nan_to_num(table[row] - table[row - 1])
         if loss.kind == "missed" and (rises > 1e-12).any():
             raise InvalidInputError(
-                f'the loss {loss.name} rises when more is shown. Use kind="shown" and confidence', argument="kind"
+                f'the loss {loss.name} rises when more is shown. Pass kind="shown", confidence=0.9', argument="kind"
             )
         if np.isnan(table[row]).all():
             raise InvalidInputError(
@@ -423,8 +424,8 @@ class Cutoff(BaseEstimator):
         least = least_losses(self.at_most, confidence, bool(((losses == 0) | (losses == 1)).all()))
         if self.n_queries_ < least:
             raise InvalidInputError(
-                f"{self.n_queries_} queries test thresholds, and at least {least} are needed for a loss of at most "
-                f"{self.at_most:g} with confidence {confidence:g} even if no loss occurs. Judge more queries",
+                f"at least {least} queries are required to test thresholds for a loss of at most {self.at_most:g} "
+                f"with confidence {confidence:g}, even if no loss occurs, got {self.n_queries_}. Judge more queries",
                 code="too-few-queries",
             )
         risk, p, bound = mean_bounds(losses, counts, self.at_most, confidence)
@@ -445,7 +446,7 @@ class Cutoff(BaseEstimator):
         return f"at the first threshold the mean loss is {risk[first]:.3f} and its bound {bound[first]:.3f}"
 
     def _verdict(self) -> str:
-        """Return a sentence: no threshold keeps the promise, and how many queries would be needed."""
+        """Return a sentence that no threshold keeps the promise, and with how many queries one would."""
         more = f"about {self.needed_:,.0f} would be needed if this loss is the true one"
         if math.isinf(self.needed_):
             more = f"more would not help, because this loss is not below at_most={self.at_most:g}"
@@ -465,8 +466,8 @@ class Cutoff(BaseEstimator):
             enough = (1 - self.at_most) / (self.at_most - lowest) if lowest < self.at_most else math.inf
             self.needed_ = math.ceil(enough - 1e-9) * len(start) / m if enough < math.inf else enough
             raise InvalidInputError(
-                f"with everything shown the mean loss of n = {m} queries is {lowest:.4f}, and n/(n + 1) of that + "
-                f"1/(n + 1) must not exceed at_most. {self._verdict()}. Otherwise use "
+                f"if everything is shown, the mean loss L of the n = {m} queries is {lowest:.4f}, but (n L + 1) / (n "
+                f"+ 1) must not exceed at_most. {self._verdict()}. Otherwise use "
                 f"at_most={math.ceil(1e4 * bound.min()) / 1e4:g}",
                 code="no-threshold",
             )

@@ -91,7 +91,7 @@ def expected_costs(
 
 
 def least_expected_cost(probabilities: ArrayLike, costs: ArrayLike) -> np.ndarray:
-    """Return the decision with the least expected cost among several classes, int64 (n,); with ties, the first.
+    """Return the decision with the least expected cost among several classes, int64 (n,), the first in ties.
 
     `probabilities` (n, classes) have rows that add up to 1, and `costs[c, d]` is the cost of decision d for the class
     c. Decisions need not be classes: a column of constants allows abstaining.

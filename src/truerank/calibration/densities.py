@@ -206,7 +206,7 @@ class DensityCalibrator(Calibrator):
         """Check a loaded model as every calibrator, and that its flat part ascends."""
         if self.flat_[0] > self.flat_[1]:
             raise ModelFileError(
-                f"{type(self).__name__}: flat_ must not fall, got {self.flat_.tolist()}", argument="flat_"
+                f"{type(self).__name__}: flat_ must ascend, got {self.flat_.tolist()}", argument="flat_"
             )
         super().check_model()
 

@@ -32,7 +32,7 @@ _BLOCK = 1_000_000  # resampled rows or groups that are held at a time
 
 @dataclass(frozen=True)
 class Figures:
-    """The sums of three losses over n decisions."""
+    """Sums of three losses over n decisions."""
 
     n: int
     log_loss: float  # sum of log P(actual class), in nats, so at most 0
@@ -83,7 +83,7 @@ def losses(y: ArrayLike, log_odds: Any) -> Losses:
 
 @dataclass(frozen=True)
 class SignTest:
-    """Wins and losses of method a against b, and the two-sided binomial p-value, without ties."""
+    """The wins and losses of method a against b, and the two-sided binomial p-value, which ignores ties."""
 
     wins: int
     losses: int
@@ -128,7 +128,7 @@ class Reliability(Result):
 
     @property
     def summary(self) -> str:
-        """How many bins agree with calibrated probabilities."""
+        """A sentence on how many bins agree with calibrated probabilities."""
         found = f"{100 * self.inside:.0f} % of {counted(len(self.count), 'bin')} are inside their bands"
         return f"{found}; about {100 * self.level:.4g} % are if the probabilities are calibrated."
 
@@ -212,7 +212,7 @@ def expected_calibration_error(
     n_resamples: int = 300,
     random_state: RandomState = None,
 ) -> CalibrationError:
-    """Return the expected calibration error without its bias, and an interval.
+    """Return the expected calibration error, corrected for bias, with an interval.
 
     The observed share of a bin has the variance σ² = share (1 - share)/count, which makes |observed - predicted| too
     large on average. So the gaps are multiplied by s with `s² = Σ mass (gap² - σ²)/Σ mass gap²` (the unbiased estimate
@@ -328,7 +328,7 @@ def spiegelhalter_test(y: ArrayLike, probabilities: ArrayLike, *, groups: ArrayL
 
     Without `groups` z is standard normal if the probabilities are true. With `groups` the sums of the G groups are
     tested with G - 1 degrees of freedom by the smaller of Student's t and Johnson's, which corrects it for skewness:
-    Johnson's alone rejects true probabilities of 20 queries in 5.4 % of samples.
+    Johnson's test alone rejects true probabilities of 20 queries in 5.4 % of samples.
 
     If every probability is 0, 1/2 or 1, and all probabilities of 0 and 1 are right, p is 1. A wrong probability of 0 or
     1 gives z = ±infinity and p 0.

@@ -30,8 +30,9 @@ other fold. The members are:
   cross-validated once, and their held-out log-odds are the scores of the second fit.
 
 Log probabilities of naive Bayes may be thousands of nats below 0, where a few rows determine a fit, and their level
-depends on the length of a text. So matrix scaling is also fitted to log probabilities minus the row's mean, and to log
-probabilities of at least -18. `python -m benchmarks calibration/bench_several_classes` compares with single methods.
+depends on the length of a text. Therefore, matrix scaling is also fitted to log probabilities minus the row's mean, and
+to log probabilities of at least -18. `python -m benchmarks calibration/bench_several_classes` compares with single
+methods.
 
 References
 ----------
@@ -237,7 +238,7 @@ class SoftmaxCalibrator(JointCalibrator):
             )  # fmt: skip
             self.slope_, self.intercept_, self.coef_ = objective.parts(fit.x)
         if fit.nit >= _MAX_ITERATIONS:
-            warn(f"SoftmaxCalibrator stopped after {_MAX_ITERATIONS} rounds, perhaps below the largest likelihood")
+            warn(f"SoftmaxCalibrator stopped after {_MAX_ITERATIONS} rounds, possibly before the optimum")
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
         x = (_inputs(scores, self.inputs) - self.centre_) / self.scale_

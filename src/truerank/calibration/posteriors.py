@@ -73,7 +73,7 @@ class LogisticCalibrator(Calibrator):
             if self.separable_ and not self._noisy_labels:
                 warn(
                     f"{type(self).__name__}: a threshold separates the classes, so that maximum likelihood has no "
-                    "solution; Platt's targets were used"
+                    "solution. Platt's targets were used instead"
                 )
             noisy = self._noisy_labels or self.separable_
             targets = platt_targets(positive, weight) if noisy else positive.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Compute losses of a query, by name or by function, and statistics of its scores that predict them.
+"""Compute losses of a query by name or by function, and statistics of the query's scores that predict the losses.
 
 A loss has one value for the ranking, or one for each number of documents shown:
 
@@ -46,7 +46,7 @@ class QueryLoss(NamedTuple):
     function: Callable[..., float] | None = None
 
     def of_rankings(self, grades: np.ndarray, offsets: np.ndarray, rel: float) -> np.ndarray:
-        """Return the losses (m,) of queries, sorted best first, or (n + m,): at depths 0, 1, …, n_q of each query."""
+        """Return the losses of queries, sorted best first: (m,), or at depths 0, 1, …, n_q of each query (n + m,)."""
         values = self._values(grades, offsets, rel)
         bad = values[~((values >= 0) & (values <= 1))]
         if len(bad) and self.name not in BY_DEPTH:
@@ -106,7 +106,7 @@ def parse_loss(loss: object, kind: str | None = None) -> QueryLoss:
     if found is None and name not in BY_DEPTH:
         names = ["no-relevant@3", "irrelevant@10", "1-nDCG@10", *BY_DEPTH]
         raise InvalidInputError(
-            f"unknown loss {loss!r}. Choose one of {', '.join(names)} (with any k, any measure)", argument="loss"
+            f"unknown loss {loss!r}. Choose one of {', '.join(names)} (k and measure can differ)", argument="loss"
         )
     own = BY_DEPTH.get(name, "answer")
     if kind not in (None, own):

@@ -36,10 +36,10 @@ CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 
 @parameters
 class TextClassifier(ClassifierMixin, BaseEstimator):
-    """Classify texts with calibrated probabilities: word counts, classifier and calibrator in one estimator.
+    """Classify texts with calibrated probabilities, by word counts, a classifier and a calibrator in one estimator.
 
-    If every document has one label, the labels exclude each other. If some documents have none or several, each label
-    is decided by itself. X may also be a table of numbers; "naive-bayes" requires counts.
+    If every document has one label, the labels exclude each other. If some documents have no label or several labels,
+    each label is decided by itself. X may also be a table of numbers; "naive-bayes" requires counts.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(list(columns), dtype=str)
             if self.from_text_ or len(columns) != X.shape[1]:
                 raise InvalidInputError(
-                    f"feature_names has {len(columns)} names, and X has "
+                    f"feature_names must have one name for each column, got {len(columns)} for "
                     f"{'texts' if self.from_text_ else f'{X.shape[1]} columns'}. Pass one name for each column",
                     code="column-names",
                 )
@@ -137,8 +137,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         if bare and len(names) > 1 and all(len(labels) < 2 for labels in sets):
             warn(
                 f"{bare} of {len(sets)} documents {'has' if bare == 1 else 'have'} no label, so each label is decided "
-                "by itself, and a document may get no label or several. Leave out documents without a label if each "
-                "has one"
+                "by itself, and a document may get no label or several. If each document has exactly one label, "
+                "leave out those without"
             )
         if not names or (len(names) < 2 and not self.multi_label_):
             raise InvalidInputError(f"the documents must have at least two labels, got {names}", code="one-label")
@@ -202,8 +202,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             return [self.classes_[row].tolist() for row in taken]
         if costs and len(self.classes_) > 2:
             raise InvalidInputError(
-                f"{', '.join(costs)} require two labels, or documents with any number of labels, but each document has "
-                f"one of {len(self.classes_)} labels"
+                f"{', '.join(costs)} require two labels, or documents with any number of labels, but each document "
+                f"has one of {len(self.classes_)} labels. Omit {', '.join(costs)}"
             )
         if costs:
             return self.classes_[(decide(self.predict_proba(X)[:, 1], **costs) == 1).astype(np.int64)]
@@ -245,7 +245,7 @@ def _as_rows(X: Any) -> tuple[Any, bool]:
         return list(map(str, texts_of(array))), True
     values = np.asarray(X, dtype=np.float64, order="C")  # sums of a row in one order, however a frame keeps its columns
     if values.ndim != 2:
-        raise InvalidInputError(f"expected texts (n,) or a table (n, p), got the shape {values.shape}")
+        raise InvalidInputError(f"X must be texts (n,) or a table (n, p), got the shape {values.shape}")
     return values, False
 
 

@@ -164,16 +164,16 @@ def _named(argv: list[str]) -> tuple[str, list[str]]:
         parser.exit()
     if not first or first.startswith("-"):
         parser.parse_args(argv)
-        parser.error("no command given; `truerank --help` lists the commands")
+        parser.error("no command is given. `truerank --help` lists the commands")
     if first in COMMANDS:
         return first, argv[1:]
     seconds = [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{first} ")]
     if not seconds:
         known = {name.rpartition(" ")[2]: name for name in COMMANDS}
         if first in known:
-            parser.error(f"unknown command {first!r}; write `truerank {known[first]}`")
+            parser.error(f"unknown command {first!r}. Write `truerank {known[first]}`")
         near = nearest(first, dict.fromkeys([*COMMANDS, *known]))
-        parser.error(f"unknown command {first!r}{near}; `truerank --help` lists the commands")
+        parser.error(f"unknown command {first!r}{near}. `truerank --help` lists the commands")
     second = argv[1] if len(argv) > 1 else ""
     if second in ("-h", "--help", "--help-all"):
         width = max(map(len, seconds))

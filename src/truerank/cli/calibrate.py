@@ -21,7 +21,7 @@ FEWEST = 10
 
 
 class _Found(NamedTuple):
-    """A calibrated model, the choice of its calibrator, and held-out P(relevant), relevance and query of each row."""
+    """A calibrated model, the choice of its calibrator, and P(relevant), relevance and query of each held-out row."""
 
     model: Any
     choice: Any
@@ -64,7 +64,7 @@ class Arguments(options.Columns, options.Clustered, options.Training, options.Js
     RULES = (
         only("cluster", "model", "requires MODEL DATA, because scores in a file are calibrated in this process"),
         refuse("scores data", "model", "replaces MODEL DATA. Give either, not both"),
-        refuse("features exclude", "scores", "chooses columns for a model, and --scores needs none"),
+        refuse("features exclude", "scores", "chooses columns for a model, and --scores requires no columns"),
         refuse("monotone", f"method={CHOOSE}", f"has no effect: --method {CHOOSE} makes every calibrator monotone"),
     )
 

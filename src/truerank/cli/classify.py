@@ -69,9 +69,9 @@ class Arguments(options.Bad, options.Json):
 def run(args: Arguments) -> int:
     """Train, classify, or both; print `{"id", "labels", "probabilities"}` by document, and a summary on stderr."""
     if args.train is None and args.data is None:
-        raise common.UsageError("give DATA to classify, or --train FILE to learn from, or both")
+        raise common.UsageError("no data are named. Give DATA to classify, --train FILE to learn from, or both")
     if args.separator == "":
-        raise common.UsageError("--separator must be at least one character")
+        raise common.UsageError("--separator is empty. Give one or more characters")
     if not any(map(common.table_kind, (args.train, args.data))):
         common.refuse_idle(args, ("separator",), "belongs to tables, and no file is a table")
     report: dict[str, Any] = {"model": args.model}
@@ -92,7 +92,7 @@ def _train(args: Arguments, train: str, report: dict[str, Any]) -> Any:
     examples = read_examples(train, args)
     if examples.labels is None:
         raise common.InvalidInputError(
-            f"{train}: no document has a label; expected a field named labels or label, or --label-field NAME"
+            f"{train}: no document has a label. Name the field labels or label, or add --label-field NAME"
         )
     model = truerank.TextClassifier(**common.given(args, *LEARNING))
     model.fit(examples.rows, examples.labels, feature_names=examples.columns)
@@ -105,8 +105,8 @@ def _train(args: Arguments, train: str, report: dict[str, Any]) -> Any:
     }  # fmt: skip
     kind = "any number of labels a document" if model.multi_label_ else "one label a document"
     common.note(
-        f"{model.classifier}, calibrated by {model.method}: {len(examples.ids)} documents, {len(model.classes_)} "
-        f"labels, {kind}; model written to {args.model}"
+        f"trained {model.classifier}, calibrated by {model.method}, on {len(examples.ids)} documents with "
+        f"{len(model.classes_)} labels ({kind}), and wrote {args.model}"
     )
     return model
 
@@ -135,17 +135,17 @@ def _classify(args: Arguments, data: str, model: Any, report: dict[str, Any]) ->
         if unseen := figures["unseen_labels"]:
             what = "label" if unseen == 1 else "labels"
             common.note(
-                f"{unseen} {what} of these documents did not occur in training: counted as errors, and in the squared "
-                "error as probability 0; the log loss is of the other labels"
+                f"{unseen} {what} of these documents did not occur in training. Such labels count as errors, and have "
+                "probability 0 in the squared error. The log loss is computed without them"
             )
         if bare := figures.get("without_label"):
-            common.note(f"{bare} documents have no label and are left out of these figures")
+            common.note(f"{common.counted(bare, 'document')} without a label: left out of these figures")
 
 
 def _figures(
     model: Any, labels: list[list[str]], decided: list[list[str]], log_p: np.ndarray, p: np.ndarray
 ) -> dict[str, float | None]:
-    """Return losses of labelled documents by document, or by decision if documents have several labels, in nats.
+    """Return losses in nats by labelled document, or by decision if documents have several labels.
 
     A label that the model does not know counts as a missed decision, because its log loss would be infinite.
     """
@@ -169,7 +169,7 @@ def _figures(
         }
     there = true.any(axis=1) | (unseen > 0)
     if not there.any():
-        raise common.InvalidInputError(f"none of the {len(true)} documents has a label; expected at least one")
+        raise common.InvalidInputError(f"none of the {len(true)} documents has a label, but at least one is required")
     return {
         "documents": int(there.sum()),
         "without_label": int((~there).sum()),
@@ -194,8 +194,8 @@ def read_examples(path: str, args: Arguments, columns: Iterable[str] | None = No
     field = next((name for name in fields if name in there), None)
     wrong = [name for name in args.text_field or () if name not in there - {field}]
     if wrong or (args.label_field is not None and field is None):
-        known = f"text fields are: {', '.join(sorted(there)[:12]) or 'none'}"
-        raise common.InvalidInputError(f"{path}: no document has the field {(wrong or fields)[0]!r}; {known}")
+        known = f"The text fields are: {', '.join(sorted(there)[:12]) or 'none'}"
+        raise common.InvalidInputError(f"{path}: no document has the field {(wrong or fields)[0]!r}. {known}")
     labels = None
     if field is not None:
         cells = [document.text.get(field, "").replace(BETWEEN, separator) for document in documents]
@@ -218,7 +218,7 @@ def _numbers(path: str, documents: list[Any], names: list[str]) -> np.ndarray:
     import numpy as np
 
     if not names:
-        raise common.InvalidInputError(f"{path}: document {documents[0].id!r} has neither text nor numbers")
+        raise common.InvalidInputError(f"{path}: document {documents[0].id!r} has neither text nor numbers. Remove it")
     for document in documents:
         missing = [name for name in names if name not in document.numbers]
         if missing:
@@ -230,7 +230,7 @@ def _numbers(path: str, documents: list[Any], names: list[str]) -> np.ndarray:
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield (id, text, label) of each file in the folders of a folder, whose names are the labels."""
+    """Yield (id, text, label) of each file in the subfolders of a folder, whose names are the labels."""
     n = 0
     for place in sorted(part for part in folder.iterdir() if part.is_dir() and not part.name.startswith(".")):
         for file in sorted(part for part in place.rglob("*") if part.is_file() and not part.name.startswith(".")):
@@ -242,4 +242,4 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, str, str]]:
             n += 1
             yield str(file.relative_to(folder)), text, place.name
     if n == 0:
-        raise common.InvalidInputError(f"{folder}: expected folders, one for each label, with text files in them")
+        raise common.InvalidInputError(f"{folder}: found no text files. Expected a folder of text files for each label")

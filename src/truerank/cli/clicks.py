@@ -86,7 +86,7 @@ def run(args: Arguments) -> int:
     if args.action == "interleave":
         return _mix(args) if args.log is None else _compare(args, args.log)
     if len(args.files) != 1:
-        raise common.UsageError(f"{args.action} reads one click log, got {len(args.files)} files")
+        raise common.UsageError(f"{args.action} reads one click log, got {len(args.files)} files. Name one file")
     return {"examine": _examine, "value": _value, "train-data": _train_data}[args.action](args)
 
 
@@ -105,9 +105,9 @@ def _fitted(args: Arguments, log: ClickLog) -> Examination:
     from truerank.clicks.examination import Examination
 
     if args.method == "em" and args.data is None:
-        raise common.UsageError("--method em estimates relevance from features; add --data FILE")
+        raise common.UsageError("--method em estimates relevance from features. Add --data FILE")
     if args.method != "em" and args.data is not None and args.action == "examine":
-        raise common.UsageError("--data has no effect without --method em; leave it out")
+        raise common.UsageError("--data has no effect without --method em. Leave --data out")
     data = _features(args, args.data) if args.method == "em" and args.data is not None else None
     settings = common.given(args, "model", "method", "max_position", *(["level"] if args.action == "examine" else []))
     return Examination(random_state=args.seed or 0, **settings).fit(log, data)
@@ -141,7 +141,7 @@ def _value(args: Arguments) -> int:
     if not args.runs:
         raise common.UsageError("clicks value requires the runs of the rankers. Add --runs new.run old.run")
     if args.data is not None and args.estimator != "doubly-robust" and args.method != "em":
-        raise common.UsageError("--data has no effect without --estimator doubly-robust or --method em; leave it out")
+        raise common.UsageError("--data requires --estimator doubly-robust or --method em. Leave --data out")
     log = _read(args, args.files[0])
     settings = common.given(args, "cutoff", "discount", "estimator", "weights", "min_shown", "about", "level")
     if args.data is not None and args.estimator == "doubly-robust":
@@ -154,7 +154,7 @@ def _train_data(args: Arguments) -> int:
     from truerank.clicks.training import training_data
 
     if args.data is None or args.output is None:
-        raise common.UsageError("train-data needs the features (--data FILE) and an output table (-o FILE)")
+        raise common.UsageError("train-data requires features and an output file. Add --data FILE -o FILE")
     log = _read(args, args.files[0])
     seen = _fitted(args, log)
     found = training_data(log, _features(args, args.data), seen, **common.given(args, "least"))
@@ -173,9 +173,9 @@ def _train_data(args: Arguments) -> int:
 def _compare(args: Arguments, log: str) -> int:
     from truerank.clicks.interleaving import NOTE, compare_interleaved
 
-    common.refuse_idle(args, ("output", "length", "seed"), "has no effect with --log, which compares lists")
+    common.refuse_idle(args, ("output", "length", "seed"), "has no effect with --log, which writes no lists")
     if args.files:
-        raise common.UsageError("--log compares the teams of the log; leave the runs out")
+        raise common.UsageError("--log compares the teams of the log. Leave the runs out")
     found = compare_interleaved(_read(args, log), **common.given(args, "unit", "looks", "level"))
     report = {"comparisons": found.to_dict(), "uncredited": found.uncredited, "note": NOTE}
     return common.show(args, report, str(found))
@@ -187,7 +187,7 @@ def _mix(args: Arguments) -> int:
     common.refuse_idle(args, (*LOG, "unit", "looks", "level"), "belongs to --log")
     if len(args.files) < 2 or args.output is None:
         raise common.UsageError(
-            "interleave needs two or more runs and an output file (-o FILE), or a log to compare (--log LOG)"
+            "interleave requires two or more runs and -o FILE, or the log of an earlier interleaving: --log LOG"
         )
     mixed = interleave(common.read_runs(args, args.files), random_state=args.seed or 0, **common.given(args, "length"))
     with common.output(args.output) as stream:

@@ -1,4 +1,4 @@
-"""Functions that commands share: reading data files, options, output, progress."""
+"""Functions that commands share, for reading data files, options, output and progress."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def with_position(data: RankingData, column: str, rankers: Sequence[Any]) -> Ran
         raise UsageError("--position has no effect: only oblivious-boosting reads positions. Leave --position out")
     if not any(learner.objective == "unbiased-lambdarank" for learner in learners):
         raise InvalidInputError(
-            'position has no effect: it requires objective="unbiased-lambdarank". Use it, or leave position out'
+            'position requires objective="unbiased-lambdarank". Set this objective, or leave position out'
         )
     values = data.X[:, columns]
     position = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
@@ -95,7 +95,7 @@ def cluster_of(address: str | None) -> Iterator[Any]:
 
 
 def holds_judgements(args: options.Reading, path: str, *, features: bool = False) -> bool:
-    """Return whether a file holds judgements, with the columns that options name, and no features or any."""
+    """Return whether a file holds judgements, read with the columns that options name; features are allowed or not."""
     if path == "-" or any((args.features, args.exclude, args.categorical, args.position)):
         return False
     return resolve("truerank.io.judgements.registry:holds_judgements")(path, features, **_named(args))
@@ -121,7 +121,7 @@ OF_TABLES = ("query_column", "grade_column", "document_column")
 
 
 def _check_kind(args: options.Reading, path: str, table: bool) -> None:
-    """Refuse options on reading the other kind of files, unless a file of that kind is named."""
+    """Refuse options for reading the other kind of files, unless a file of that kind is named."""
     kinds = {table}
     for key in DATA_FILES:
         named = vars(args).get(key) or []
@@ -139,7 +139,7 @@ def _check_kind(args: options.Reading, path: str, table: bool) -> None:
 
 
 def read_partitions(pattern: str, args: options.Reading, client: Any, *likes: Any, graded: bool = False) -> Any:
-    """The files of a pattern, one partition each, with the columns that models, or training data, know by name."""
+    """Return the files of a pattern, one partition each, with the columns that models or training data know by name."""
     from truerank.cluster import read_letor, read_parquet
     from truerank.cluster.partition import expand
 
@@ -184,7 +184,7 @@ def place_of(path: str, args: options.Reading, *, table: bool | None = None, **o
 
 
 def read_data(path: str, args: options.Reading, *likes: Any, graded: bool = False, **own: Any) -> RankingData:
-    """Read rows as the options say, with the columns that models, or training data, know by name."""
+    """Read rows according to the options, with the columns that models or training data know by name."""
     place = place_of(path, args, **own)
     known = place.known(*likes)
     if known.columns is not None and known.is_model and (args.features or args.exclude):
@@ -204,14 +204,14 @@ def read_graded(path: str, args: options.Reading, *likes: Any, client: Any = Non
     trains = isinstance(args, options.Learner)
     if trains and not data.n_features:
         raise InvalidInputError(
-            f"{path}: no features to learn from; {without_features(path, '; ').replace(':;', ':', 1)}"
+            f"{path}: there are no features to learn from; {without_features(path, '; ').replace(':;', ':', 1)}"
         )
     remark(args, path, about_data(data, args.convention, trains=trains))
     return data
 
 
 def tell_remarks(args: options.Options, remarks: Iterable[Remark]) -> None:
-    """Print each kind of remark once, with its source and in the words of the command, before or after the result."""
+    """Print each kind of remark once, with its source and in the terms of the command, before or after the result."""
     told = set[str]()
     for one in remarks:
         if one.code not in told:
@@ -231,12 +231,12 @@ def remark(args: options.Options, where: str, remarks: Iterable[Remark]) -> None
 
 
 def worded(text: Any, wording: Wording) -> str:
-    """Return a text, or a message with remedies in the words of the command."""
+    """Return a text, or a message with remedies in the terms of the command."""
     return text.worded(wording) if hasattr(text, "worded") else str(text)
 
 
 def print_report(args: options.Options, report: Any) -> None:
-    """Print the report as JSON, with its kind and version before it, and the remarks on what was read after its own."""
+    """Print the report as JSON, which begins with its kind and version and ends with all remarks on the input."""
     if "remarks" in args.collected:
         found = args.collected["remarks"]
         own = [one for one in report.get("remarks", ()) if one not in found]
@@ -253,7 +253,7 @@ def read_ratings(args: options.Ratings, path: str, fold: bool = False) -> Any:
         return ratings
     one = ratings.aggregated(args.aggregate)
     if len(one.grades) < len(ratings.grades):
-        note(f"truerank: {path}: {ratings.agreement()}. Their {args.aggregate} is used")
+        note(f"truerank: {path}: {ratings.agreement()}. The {args.aggregate} of a document's grades is used")
     return one
 
 
@@ -350,13 +350,13 @@ def over_statistics(model: Any, *data: Any) -> list[Any]:
     statistics = model.category_statistics() if hasattr(model, "category_statistics") else {}
     if not statistics:
         raise InvalidInputError(
-            "--statistics is for boosted trees with categorical columns, and this model is of another kind or has "
-            "none; leave the option out"
+            "--statistics is for boosted trees with categorical columns, but this model has no statistics of "
+            "categories. Leave --statistics out"
         )
     if any("null" in own for own in statistics.values()):
         raise InvalidInputError(
-            "a category is called 'null', which in the file of statistics means a category that is not in it. Give "
-            "this category another name, and train again"
+            "a category has the name 'null', which stands for all unknown categories in the file of statistics. "
+            "Rename this category, and train again"
         )
     encoded = [None if one is None else one.replaced(X=model.encoded(one.X), category_names=None) for one in data]
     return [statistics, model.over_statistics(), *encoded]
@@ -497,7 +497,7 @@ def counted_looks(path: str | None) -> Iterator[Any]:
 def check_one_stdin(paths: Sequence[str]) -> None:
     """Refuse standard input for more than one file."""
     if list(paths).count("-") > 1:
-        raise UsageError("two files are standard input (-), but only one can be. Name the other file")
+        raise UsageError("standard input (-) is named for two files, but can be read only once. Name the other file")
 
 
 def refuse_idle(args: options.Options, names: Iterable[str], why: str) -> None:

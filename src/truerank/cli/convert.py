@@ -56,9 +56,9 @@ def run(args: Arguments) -> int:
         return 0
     target = args.to or ("table" if common.table_kind(args.output) else "letor")
     if args.output == "-" and target not in ("letor", "qrels"):
-        raise common.UsageError(f"--to {target} writes files; name one instead of -")
+        raise common.UsageError(f"--to {target} cannot write to standard output (-). Name a file")
     if target == "table" and not common.table_kind(args.output):
-        raise common.UsageError(f"{args.output}: a table's name ends in .csv, .tsv, .parquet, .arrow or .feather")
+        raise common.UsageError(f"{args.output}: a table's name must end in .csv, .tsv, .parquet, .arrow or .feather")
     data = _read(args)
     written: list[str] = [args.output]
     if target == "table":
@@ -75,7 +75,7 @@ def run(args: Arguments) -> int:
             write_rows(data, rows, comments=False, plain=True)
             write_group_sizes(data.group_sizes, sizes)
         if lost := data.beyond_rows():
-            common.note(f"truerank: warning: files for {target} have no place for {lost}")
+            common.note(f"truerank: warning: files for {target} cannot contain {lost}")
     if args.output != "-":
         common.note(f"wrote {' and '.join(written)}: {common.size_of(data)}")
     return 0
@@ -94,11 +94,11 @@ def _judgements(args: Arguments) -> int | None:
     if args.join:
         if kind_of(args.output) is None:
             raise common.UsageError(
-                f"{args.output}: --join writes a table, whose name ends in .csv, .tsv, .parquet, .arrow"
+                f"{args.output}: --join writes a table. Its name must end in .csv, .tsv, .parquet or .arrow"
             )
         columns, lacking = joined(ratings.aggregated(), args.join, args.on)
         write_rows(columns, args.output)
-        lost = f"; {args.join} lacks {len(lacking)} judged documents, which are left out: {common.few(lacking)}"
+        lost = f"; {args.join} lacks {common.counted(len(lacking), 'judged document')}: {common.few(lacking)}"
         common.note(f"wrote {args.output}: {common.counted(len(columns['qid']), 'row')}{lost if lacking else ''}")
         common.note(f"next: truerank describe {shlex.quote(args.output)}")
         return 0
@@ -111,7 +111,7 @@ def _judgements(args: Arguments) -> int | None:
 
 def _read(args: Arguments) -> truerank.RankingData:
     if common.table_kind(args.input) and (args.groups or args.sparse or args.n_features):
-        raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, and IN is a table")
+        raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, but IN is a table")
     try:
         return common.read_data(
             args.input,
@@ -136,13 +136,11 @@ def _write_qrels(data: truerank.RankingData, output: str) -> None:
     from truerank.io.trec import Qrels
 
     if data.doc_ids is None or data.y is None:
-        raise common.InvalidInputError("qrels need document ids and grades, which the data do not have")
+        raise common.InvalidInputError("qrels require document ids and grades, but the data lack one of them")
     query_ids = np.array([str(name) for name in data.query_ids.tolist()])
     own = data.judgements()
     known = np.ones(data.n_rows, dtype=bool) if own.judged is None else own.judged
     if data.missing_grades is not None and len(data.missing_grades):
-        common.note(
-            f"truerank: warning: {len(data.missing_grades)} judged documents have no row, and so no id to be written by"
-        )
+        common.note("truerank: warning: judged documents without a row are not written: {len(data.missing_grades)}")
     sizes = np.bincount(data.query_index[known], minlength=data.n_queries)
     truerank.write_qrels(Qrels(query_ids, offsets_of(sizes), data.doc_ids[known], own.grades[known]), output)

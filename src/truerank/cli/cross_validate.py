@@ -132,7 +132,7 @@ def _write_scores(args: Arguments, target: str, data: Any, scores: Any, folds: A
 
 
 def _report(args: Arguments, found: Any, params: list[dict[str, Any]]) -> int:
-    """Print a row for each fold, means over queries and of folds, and ties averaged if the means then differ."""
+    """Print a row for each fold, means over queries and folds, and tie-averaged means if these differ."""
     mean, averaged = found.means[args.ranker], found.means_ties_averaged[args.ranker]
     by_fold = found.fold_means[args.ranker]
     of_folds = {label: sum(values) / len(values) for label, values in by_fold.items()}
@@ -163,7 +163,7 @@ def _report(args: Arguments, found: Any, params: list[dict[str, Any]]) -> int:
 
 
 def _told(trained: dict[str, str]) -> str:
-    """Return a statement of the parts of a fold on which rankers are trained."""
+    """Return a sentence on the parts of a fold on which rankers are trained."""
     parts = list(dict.fromkeys(trained.values()))
     own = [f"{', '.join(name for name, one in trained.items() if one == part)}: {part}" for part in parts]
     return f"each ranker is trained on {parts[0]}" if len(parts) == 1 else f"trained on ({'; '.join(own)})"

@@ -101,7 +101,7 @@ def _apply(args: Arguments) -> int:
     report = {"queries": len(names), what: dict(zip(names, found)), "moved": drift.moved, "p": drift.p}
     common.show_lines(args, args.output, report, (f"{name} {value}\n" for name, value in zip(names, found)))
     if not args.json:
-        common.note(f"{sum(v > 0 for v in found)} of {len(names)} queries answered; promise: {cutoff.summary()}")
+        common.note(f"{sum(v > 0 for v in found)} of {len(names)} queries are answered. Promise: {cutoff.summary()}")
     return 0
 
 

@@ -21,7 +21,7 @@ class Arguments(options.Columns, options.Training, options.Json):
     top: int | None = option("print the expected number of relevant documents in the top K instead", "K", type=positive)
     output: Output | None = option("output file of the lines (default: stdout)", "FILE")
     RULES = (
-        only(options.Columns, "data", "belongs to DATA, and only scores are read"),
+        only(options.Columns, "data", "describes DATA, but only --scores is given"),
         refuse(
             "cost_fp cost_fn cost_tp cost_tn cost_abstain", "top", "has no effect with --top, which makes no decisions"
         ),
@@ -74,13 +74,13 @@ def _probabilities(args: Arguments) -> tuple[Any, Any, Any, dict[str, Any]]:
     model = common.load_as((truerank.CalibratedRanker, Calibrator), args.calibrated, advice)
     if isinstance(model, truerank.CalibratedRanker):
         if args.data is None or args.scores is not None:
-            raise common.UsageError(f"{args.calibrated} holds a calibrated ranker: give DATA (and no --scores)")
+            raise common.UsageError(f"{args.calibrated} contains a calibrated ranker. Give DATA instead of --scores")
         documents = common.read_data(args.data, args, model)
         seen = _seen(args, model, documents)
         return model.predict_proba(documents)[:, 1], model.predict(documents), documents, seen
     if args.scores is None:
-        raise common.UsageError(f"{args.calibrated} holds a calibrator of scores: give --scores FILE")
-    common.refuse_idle(args, ("features", "exclude"), "chooses columns for a ranker, and a calibrator has none")
+        raise common.UsageError(f"{args.calibrated} contains a calibrator of scores. Give --scores FILE")
+    common.refuse_idle(args, ("features", "exclude"), "chooses columns, but a calibrator reads only scores")
     data = None if args.data is None else common.read_data(args.data, args, features=[])
     scores = read_scores(args.scores, None if data is None else data.n_rows)
     return model.predict_proba(scores)[:, 1], scores, data, {}

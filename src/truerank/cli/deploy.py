@@ -74,7 +74,7 @@ class Arguments(options.Reading, options.Statistics, options.Json):
     )
     window: int | None = verified("documents to rerank (default: 200)", "N", type=positive)
     RULES = (
-        only(options.Reading, "certify", "belongs to rows that are read: give --certify"),
+        only(options.Reading, "certify", "describes the rows of --certify. Add --certify FILE"),
         refuse("verify feature_set certify replace params statistics", "verify_only"),
     )
 
@@ -94,7 +94,7 @@ def run(args: Arguments) -> int:
         args = args.but(kind="ltr")
     kind = kind_of(args.kind, args.engine)
     if not args.verify_only and kind != "painless":
-        common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
+        common.refuse_idle(args, ["params"], f"belongs to painless scripts, but the model is stored as {kind}")
     elif not args.verify_only:
         common.refuse_idle(args, ["feature_set"], "belongs to the LTR plugin and to Solr (--kind)")
     model = common.load_ranker(args.model)
@@ -133,7 +133,7 @@ def run(args: Arguments) -> int:
 def _check_verification(args: Arguments, own: FeatureSet | None) -> dict[str, Any]:
     """Read the queries and requests to verify, before anything is deployed."""
     if args.queries is None or (args.requests is None and own is None):
-        raise common.UsageError("--verify needs --queries Q, and --requests FILE or --features FILE")
+        raise common.UsageError("--verify requires --queries FILE, and --requests FILE or --features FILE")
     from truerank.models.foreign.model import Reader
 
     requests = {} if own is None else own.requests()
@@ -166,13 +166,13 @@ def _verify(args: Arguments, asked: dict[str, Any], model: Any, times: float = 1
         common.print_report(args, own.to_dict())
     else:
         common.note(
-            f"{own.orders_equal} of {own.queries} queries in the model's order, {own.documents} documents"
-            + f" ({own.empty} more queries found none)" * (own.empty > 0)
+            f"{own.orders_equal} of {own.queries} queries have the model's order, with {own.documents} documents"
+            + f" ({own.empty} more queries found no documents)" * (own.empty > 0)
             + f", {100 * own.tied:.1f} % of them tied"
             + " (not verified: the model gives the same score to most documents, so the order is arbitrary)"
             * (not own.says_order)
-            + f", largest difference {own.largest_difference:.3g} or {own.share:.2g} of the largest score (tolerance "
-            f"{own.tolerance:g}); {own.took_base:.0f} ms a query without the model, "
-            f"{own.took_rescored:.0f} ms with it, requests of up to {own.request_bytes / 1000:.0f} kB"
+            + f". The largest difference is {own.largest_difference:.3g}, or {own.share:.2g} of the largest score "
+            f"(tolerance {own.tolerance:g}). A query takes {own.took_base:.0f} ms without the model and "
+            f"{own.took_rescored:.0f} ms with it. A request has up to {own.request_bytes / 1000:.0f} kB"
         )
     return int(not own.passed)

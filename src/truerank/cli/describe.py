@@ -42,7 +42,7 @@ def _describe(args: Arguments, client: Any) -> int:
     if args.scores is not None and n_files != 1:
         raise common.UsageError("--scores requires a single DATA file. Name one file")
     if args.categorical and not any(common.table_kind(path) for _, paths in groups for path in paths):
-        raise common.UsageError("--categorical names columns of tables, and no DATA is one")
+        raise common.UsageError("--categorical names columns of tables, but no DATA is a table")
     findings: list[Any] = []
     files: list[dict[str, Any]] = []
     for label, paths in groups:
@@ -94,13 +94,13 @@ def _examined(path: str, args: Arguments, client: Any) -> tuple[Any, dict[str, i
 
 
 def _read(path: str, args: Arguments) -> Any:
-    """Read a file; find, use and print the options that the columns of a table require."""
+    """Read a file with the options that the columns of a table require, and print these options."""
     if not common.table_kind(path):
         return common.read_data(path, args)
     data, words = read_as_found(path, args)
     if words:
         common.note(
-            f"truerank describe: {path} is read with these options, which `truerank train` needs, too: "
+            f"truerank describe: {path} is read with these options, which `truerank train` also requires: "
             f"{shlex.join(words)}"
         )
     return data
@@ -191,6 +191,6 @@ def _groups(paths: list[str]) -> list[tuple[str | None, list[str]]]:
             files = sorted(str(file) for file in place.iterdir() if file.is_file() and file.name.endswith(_ENDINGS))
             parts = [file for file in files if Path(file).name.split(".")[0] in ("S1", "S2", "S3", "S4", "S5")]
             if not files:
-                raise common.InvalidInputError(f"{place}: no data files ({', '.join(_ENDINGS)}) in this folder")
+                raise common.InvalidInputError(f"{place}: the folder contains no data files ({', '.join(_ENDINGS)})")
             groups.append((place.name, parts or files))
     return groups

@@ -79,7 +79,7 @@ def _proposed(args: Arguments, engine: Engine, solr: bool) -> int:
     from truerank.io.feature_sets import made_of_index
 
     if args.index is None and not solr:
-        raise common.UsageError("name the index of the documents (--index NAME), and the judgements (--qrels FILE)")
+        raise common.UsageError("no index is named. Add --index NAME for the documents, and --qrels FILE")
     own, skipped = made_of_index(engine, args.index, args.feature_set, solr=solr)
     own = replace(own, id=args.key)
     with atomic_write(args.output) as stream:
@@ -104,8 +104,8 @@ def read_features(args: Arguments, engine: Engine, solr: bool) -> FeatureSet:
         own = stored_set(engine, args.feature_set, solr=solr)
     else:
         raise common.UsageError(
-            "name the features to compute: --features FILE, or --feature-set NAME of the engine. Without --qrels, this "
-            "command makes a starting set from the index"
+            "no features are named. Add --features FILE, or --feature-set NAME for a set of the engine. Without "
+            "--qrels, this command makes a starting set from the index"
         )
     if own is None:
         raise common.InvalidInputError(f"{engine.url}: the engine has no feature set {args.feature_set!r}")
@@ -113,7 +113,7 @@ def read_features(args: Arguments, engine: Engine, solr: bool) -> FeatureSet:
 
 
 def _collected(args: Arguments, engine: Engine, own: FeatureSet) -> int:
-    """Compute the features of all judged documents, without requesting stored answers again."""
+    """Compute the features of all judged documents; stored answers are not requested again."""
     from truerank.io.engine_features import engine_features
     from truerank.io.feature_sets import agreed
     from truerank.io.judgements.tables import write_csv

@@ -27,7 +27,7 @@ class Arguments(options.Compared, options.Columns, options.Collapse, options.Clu
         only("features exclude", "data", "belongs to --data"),
         refuse("convention per_query record", "every_convention"),
         refuse("every_convention per_query record", "explain"),
-        refuse("explain", "data", "needs --qrels FILE and a run"),
+        refuse("explain", "data", "requires --qrels FILE and a run"),
     )
 
 

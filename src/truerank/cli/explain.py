@@ -45,7 +45,7 @@ class Arguments(options.Columns, options.Training, options.Json):
 
 
 def run(args: Arguments) -> int:
-    """Print the contributions; a row without a document id has its number in the file, from 1, as its name."""
+    """Print the contributions; a row without a document id is named by its number in the file, from 1."""
     from truerank.experiments.policy import about_data
 
     convention, most = args.convention or DEFAULT_CONVENTION, args.most or MOST
@@ -117,7 +117,7 @@ def _features(args: Arguments, model: Any, data: Any, convention: str, most: int
 
 
 def _by_feature(found: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
-    """Return loss, low, high, adjusted p and noise floor by feature and kind, in the first kind's order."""
+    """Return loss, low, high, adjusted p and noise floor by feature and kind, in the order of the first kind."""
     first, *others = ({name: values for name, *values in one.to_rows()} for one in found.values())
     return {name: dict(zip(found, [first[name], *(one[name] for one in others)])) for name in first}
 
@@ -127,5 +127,5 @@ def _row(name: str | None) -> int | None:
     if name is None:
         return None
     if not name.isdecimal() or int(name) < 1:
-        raise common.UsageError(f"the data have no document ids: name a row by its number, from 1; got {name!r}")
+        raise common.UsageError(f"the data have no document ids. Name a row by its number, from 1, got {name!r}")
     return int(name) - 1

@@ -30,8 +30,8 @@ class Arguments(options.Reading, options.Statistics, options.Json):
     force: bool = option("write the export even if it ranks otherwise or treats missing features otherwise")
     show_request: bool = option("print the JSON body of a search request that uses the export")
     RULES = (
-        only(options.Reading, "certify distil", "belongs to rows that are read: give --certify or --distil"),
-        refuse("show_request", "json", "and --json both print JSON; give one"),
+        only(options.Reading, "certify distil", "describes the rows of --certify and --distil. Add one of the two"),
+        refuse("show_request", "json", "and --json both print JSON. Give one of them"),
     )
 
 
@@ -40,7 +40,7 @@ def run(args: Arguments) -> int:
     from truerank.export.deployment import LARGE, SMALLER, search_request
 
     if args.show_request and search_request('{"script": {}}', args.to) is None:
-        raise common.UsageError(f"--show-request is for search engines with JSON requests, and --to is {args.to}")
+        raise common.UsageError(f"--show-request is for search engines with JSON requests, but --to is {args.to}")
     cutoff = None if args.cutoff is None else load_cutoff(args.cutoff)
     names = common.read_names(args.feature_names)
     model = common.load_ranker(args.model)
@@ -75,7 +75,7 @@ def run(args: Arguments) -> int:
     common.note(own.worded(args.wording))
     common.note(f"written to {args.output} (sha256 {own.export_hash[:16]}, {len(content) / 1000:.1f} kB)")
     if size is not None:
-        carries = "the model travels with it" if args.to == "painless" else "the engine stores the model"
+        carries = "the request contains the model" if args.to == "painless" else "the engine stores the model"
         common.note(f"each search request has {size / 1000:.1f} kB: {carries}")
         if size > LARGE:
             common.note(f"truerank: warning: requests above {LARGE // 1000} kB slow every search down. {SMALLER}")

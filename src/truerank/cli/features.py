@@ -58,7 +58,7 @@ class Arguments(Writing):
         only("query_field", "index"),
         only("grades aggregate", "qrels"),
         refuse("margin", "missing=nan", "belongs to --missing min"),
-        refuse("json", "output=-", "prints a summary; name the file of features with -o"),
+        refuse("json", "output=-", "prints a summary to standard output. Name the file of features with -o FILE"),
     )
 
 
@@ -84,7 +84,7 @@ def run(args: Arguments) -> int:
 def _of_text(args: Arguments, folder: str) -> int:
     """Return the features of the candidates of each query in an index."""
     if args.queries is None and args.qrels is None:
-        raise common.UsageError("--index needs --queries, or --qrels whose queries are texts")
+        raise common.UsageError("--index requires queries. Add --queries FILE, or --qrels FILE with texts as queries")
     index = truerank.Index(folder)
     features = truerank.TextFeatures(
         families(args.families or ["all"]), scaled=False, **common.given(args, "depth")
@@ -96,7 +96,7 @@ def _of_text(args: Arguments, folder: str) -> int:
     unjudged = [] if qrels is None else sorted({*data.query_ids.tolist()} - {*qrels.query_ids.tolist()})
     if unjudged:
         common.note(
-            f"truerank text features: {len(unjudged)} queries are not judged, so all their rows have grade 0: "
+            f"truerank text features: all rows of {common.counted(len(unjudged), 'unjudged query')} have grade 0: "
             f"{common.few(unjudged)}"
         )
     return written(args, data)

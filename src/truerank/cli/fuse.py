@@ -72,8 +72,8 @@ class Arguments(options.Judged, options.Topics, options.Json):
     RULES = (
         only("grades aggregate topics", "qrels", _OF_LEARNING),
         refuse("method", "sum"),
-        refuse("method sum", "qrels model", "fuses without learning; leave --qrels and --model out"),
-        refuse("export", "qrels", "writes the weights of a learned model; leave --qrels out"),
+        refuse("method sum", "qrels model", "fuses without learning. Leave --qrels and --model out"),
+        refuse("export", "qrels", "writes the weights of a learned model. Leave --qrels out"),
         refuse("depth tag", "export", "has no effect with --export, which writes weights"),
         refuse("nonnegative", "by_query"),
         refuse("ranker", "nonnegative", "has no effect with --nonnegative, which has its own learner"),
@@ -84,12 +84,12 @@ def run(args: Arguments) -> int:
     """Learn a fusion, apply a learned fusion, or fuse by a rule."""
     if args.method is None and args.sum is None and args.qrels is None and args.model is None:
         raise common.UsageError(
-            "give --qrels FILE to learn, --model MODEL to fuse with a learned model, --method NAME to fuse by a rule, "
-            "or --sum FEATURE"
+            "no kind of fusion is chosen. Give --qrels FILE to learn, --model MODEL to fuse with a learned model, "
+            "--method NAME to fuse by a rule, or --sum FEATURE"
         )
     args = args.but(runs=[*args.systems, *args.runs], depth=args.depth or DEPTH)
     if not args.runs:
-        raise common.UsageError("name the runs to fuse: truerank fuse a.run b.run --method rrf -o fused.run")
+        raise common.UsageError("no runs are named. Write: truerank fuse a.run b.run --method rrf -o fused.run")
     if args.json and (args.output == "-" or (args.output is None and args.qrels is None)):
         raise common.UsageError("--json prints a summary on standard output. Name a file for the fused run with -o RUN")
     if args.qrels is not None:
@@ -127,7 +127,7 @@ def _by_rule(pool: Any, args: Arguments) -> Any:
     if args.sum is not None:
         feature, *others = parse_features(args.sum).parts
         if others:
-            raise common.UsageError(f"--sum adds up one feature, got {args.sum!r}")
+            raise common.UsageError(f"--sum requires one feature, got {args.sum!r}. Name one feature")
         return weighted_sum(pool, feature, args.weights)
     rule = args.method or ""
     if rule.startswith("comb-"):
@@ -141,7 +141,7 @@ def _learn(args: Arguments) -> int:
     seed, convention = args.seed or 0, args.convention or QRELS_CONVENTION
     measures = " ".join(args.measures or ["AP nDCG@10"])
     if args.output is None:
-        common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
+        common.refuse_idle(args, ["tag"], "names the fused run, but no output is named. Add -o RUN")
     parse_measures(measures, convention)  # misspelt names fail before any file is read
     settings = ranker_options.parse_settings(args.set)
     ranker_name = "nonnegative-list-net" if args.nonnegative else args.ranker or "list-net"
@@ -162,7 +162,7 @@ def _learn(args: Arguments) -> int:
         topics=args.topics, random_state=seed, **common.given(args, "cv"),
     )  # fmt: skip
     if others and not evidence.better_than("one-weight"):
-        common.note("weights by query are not significantly better, so that the model has one weight for each run")
+        common.note("weights by query are not significantly better, so the model has one weight for each run")
         model, ranker_name = others["one-weight"], "nonnegative-list-net"
     model.fit(pool)
     assert pool.unretrieved is not None
@@ -233,7 +233,7 @@ def _print(report: dict[str, Any], evidence: Any, args: Arguments) -> None:
 
 
 def _write(fused: Any, args: Arguments) -> str:
-    """Write the run; return a description of the output, "" if that is stdout."""
+    """Write the run; return a description of the output, or "" if the output is stdout."""
     output = args.output or "-"
     fused.write(output)
     counts = f"{common.counted(fused.n_queries, 'topic')}, {common.counted(fused.n_rows, 'document')}"
@@ -248,8 +248,8 @@ def _note_equal(pool: Any, method: str) -> None:
     equal = int(((pool.list_sizes > 0) & (low == high)).sum())
     if equal:
         common.note(
-            f"truerank: {method} gives 0, the value of a worst document, to every document of {equal} lists that have "
-            "one score. --features 'min-max(equal=1)' learns with 1; rrf fuses by rank"
+            f"truerank: {method} gives 0, the value of a worst document, to all documents of a list with equal scores "
+            f"({common.counted(equal, 'list')}). Use --features 'min-max(equal=1)' for 1, or --method rrf"
         )
 
 

@@ -1,4 +1,4 @@
-"""Run a command with errors as one line, interrupts, and standard streams that may be closed."""
+"""Run a command: print errors as one line, and handle interrupts and closed standard streams."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def guarded(
 
 @contextmanager
 def _warnings_to_stderr(wording: OptionWording) -> Iterator[None]:
-    """Print warnings as one line each on stderr, without the source location."""
+    """Print each warning as one line on stderr, without the source location."""
     from truerank.core.printing import note
 
     def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:

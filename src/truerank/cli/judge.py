@@ -68,7 +68,7 @@ def run(args: Arguments) -> int:
     """Run the action: plan, estimate, agree, leaderboard or pool."""
     files = [*args.files, *args.runs]
     if not files:
-        raise common.UsageError(f"{args.action} needs files. Name {'two qrels' if args.action == 'agree' else 'runs'}")
+        raise common.UsageError(f"no files are named. Name {'two qrels' if args.action == 'agree' else 'runs'}")
     if args.action == "leaderboard":
         return _leaderboard(args, files)
     if args.action == "pool":
@@ -87,14 +87,14 @@ def run(args: Arguments) -> int:
         )  # fmt: skip
         return common.show(args, found.to_dict(), str(found))
     if len(files) != 2:
-        raise common.UsageError(f"agree compares two judges, got {len(files)} files")
+        raise common.UsageError(f"agree compares two judges, got {len(files)} files. Name two files")
     agreed = truerank.agreement(*(common.read_qrels(args, path) for path in files))
     return common.show(args, agreed.to_dict(), f"first {files[0]}, second {files[1]}: {agreed}")
 
 
 def _leaderboard(args: Arguments, files: list[str]) -> int:
     if args.qrels is None or not args.judges:
-        raise common.UsageError("a leaderboard needs human judgements and model judges: --qrels HUMAN --judges FILE …")
+        raise common.UsageError("a leaderboard requires two kinds of judges. Add --qrels HUMAN --judges FILE …")
     human = common.read_qrels(args)
     given = common.given(args, "measure", "topics") | {"convention": args.convention or QRELS_CONVENTION}
     found = truerank.leaderboard(
@@ -142,12 +142,12 @@ def _write_page(args: Arguments, target: str, judged: str, plan: Any) -> None:
     meanings = {} if args.meanings is None else _meanings(args.meanings)
     unknown = sum(document not in texts for document in wanted)
     if unknown:
-        named = "name the file of their texts with --texts" if args.texts is None else f"{args.texts} lacks them"
-        common.note(f"{target}: shows only the id of {common.counted(unknown, 'document')}; {named}")
+        named = "Name the file of the texts with --texts FILE" if args.texts is None else f"{args.texts} lacks them"
+        common.note(f"{target} shows {common.counted(unknown, 'document')} by id only, without a text. {named}")
     page = judging_page(plan, texts, queries, common.printable(os.path.basename(judged)), scale, meanings)
     if not args.replace and os.path.isfile(target) and Path(target).read_bytes() not in (b"", page.encode()):
         raise common.InvalidInputError(
-            f"{target}: exists and differs; grades that somebody has chosen there and not saved would be lost. Name "
+            f"{target} exists and differs. Grades that somebody has chosen there but not saved would be lost. Name "
             "another file, or add --replace"
         )
     with common.output(target) as stream:
@@ -155,13 +155,13 @@ def _write_page(args: Arguments, target: str, judged: str, plan: Any) -> None:
 
 
 def _meanings(path: str) -> dict[int, str]:
-    """Read lines of a grade, blanks and what it means."""
+    """Read lines that consist of a grade, blanks and the meaning of the grade."""
     found = {}
     for number, line in enumerate(read_text(path).splitlines(), 1):
         grade, _, text = line.strip().partition(" ")
         if not re.fullmatch(r"[0-9]", grade.rstrip(":")):
             raise common.DataFileError(
-                f"line {number} is {line!r:.60}; write a grade and its meaning, such as 2 answers in part", path, number
+                f"expected a grade and its meaning, such as '2 answers in part', got {line!r:.60}", path, number
             )
         found[int(grade.rstrip(":"))] = text.strip()
     return found
@@ -174,7 +174,7 @@ def planned(
     """Return the estimates of runs from `--plan`."""
     if plan is None:
         raise common.UsageError(
-            "labels without a plan have unknown probabilities of being chosen: give --plan with the file that "
+            "labels without a plan have unknown probabilities of being chosen. Add --plan with the file that "
             "`truerank judge plan` wrote"
         )
     more = {name: value for name, value in more.items() if value is not None}

@@ -32,7 +32,7 @@ class Arguments(Options):
         writes=lambda args: OutputFolder if args.queries else Output,
     )
     RULES = (
-        refuse("damping", "queries", "belongs to PageRank; leave --index and --queries out"),
+        refuse("damping", "queries", "belongs to PageRank. Leave --index and --queries out"),
         only("alpha depth", "queries", "belongs to relevance propagation: give --index and --queries"),
     )
 
@@ -40,7 +40,7 @@ class Arguments(Options):
 def run(args: Arguments) -> int:
     """Read the links, and write ranks of nodes or runs."""
     if (args.index is None) != (args.queries is None):
-        raise common.UsageError("relevance propagation needs both --index and --queries")
+        raise common.UsageError("relevance propagation requires an index and queries. Give both --index and --queries")
     graph = truerank.read_links(args.edges)
     names = graph.names or []
     urls = _urls(args.urls, names)
@@ -74,7 +74,7 @@ def _urls(path: str | None, names: list[str]) -> list[str] | None:
     known = common.read_pairs(lines, "id URL", path)
     missing = [name for name in names if name not in known]
     if missing:
-        raise DataFileError(f"{len(missing)} nodes have no URL, the first is {missing[0]!r}", path)
+        raise DataFileError(f"node {missing[0]!r} has no URL ({len(missing)} are missing)", path)
     return [known[name] for name in names]
 
 

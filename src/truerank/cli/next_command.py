@@ -12,7 +12,7 @@ from truerank.core.printing import note
 
 
 def next_command(args: Options, command: str, **own: Any) -> None:
-    """Print the next command, with the files and options of this command that the next one accepts.
+    """Print the next command with those files and options of this command that the next command accepts.
 
     `own` are other arguments of the next command, or None for an option to leave out. A command that reads standard
     input or writes JSON prints no next command.

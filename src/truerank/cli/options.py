@@ -265,7 +265,7 @@ class Learning(Learner, Categorical, Grades, Position):
 
 
 def parameters_text(name: str) -> str:
-    """Return the parameters of a ranker from its docstring, or the ranker that a name of a paper stands for."""
+    """Return the parameters of a ranker from its docstring, or the ranker to which a name in a paper refers."""
     import inspect
 
     from truerank.models.registry import RANKERS, ranker_class

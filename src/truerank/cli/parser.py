@@ -1,4 +1,4 @@
-"""Declarations of commands' options as typed fields; the parsed values are immutable."""
+"""Declare the options of commands as typed fields, whose parsed values are immutable."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def typed_here(name: str) -> str:
-    """Return the class and the options that a name stands for, or "".
+    """Return the class and the options to which a name refers, or "".
 
     >>> typed_here("Fuzzy_Trees")
     "ObliviousBoosting(leaves='fuzzy'): --ranker oblivious-boosting --set leaves=fuzzy"
@@ -79,7 +79,7 @@ class OptionWording(Wording):
         return " ".join([option, *(self.value(option) if one is ... else shlex.quote(str(one)) for one in values)])
 
     def conversion(self, path: str, arguments: dict[str, Any]) -> str:
-        """Return the command that converts judgements, whose options the command that failed may lack.
+        """Return the command that converts judgements, for a failed command that lacks the options for them.
 
         >>> OptionWording({}).conversion("jobs.csv", {"query": "job", "document": "cv"})
         'type: truerank convert jobs.csv judgements.csv --to ratings --query-column job --document-column cv'
@@ -107,7 +107,7 @@ def wording_of(parser: argparse.ArgumentParser) -> OptionWording:
 
 
 def description(module: ModuleType, summary: str) -> str:
-    """Return what the docstring of a command says after its first line, else its summary."""
+    """Return the docstring of a command without its first line, or the command's summary if nothing is left."""
     text = " ".join((module.__doc__ or "").partition("\n\n")[2].split())
     return text or f"{summary[:1].upper()}{summary[1:]}."
 
@@ -119,7 +119,7 @@ def finish_help(parser: argparse.ArgumentParser, rare: Collection[str], shows_al
     """
     words, text = [parser.prog], argparse.SUPPRESS
     if "--json" in parser._option_string_actions:
-        parser.add_argument("--wide", action="store_true", help="print all columns of tables, wider than the terminal")
+        parser.add_argument("--wide", action="store_true", help="print all columns of tables wider than the terminal")
     for action in parser._actions:
         name = action.metavar if isinstance(action.metavar, str) else action.dest
         if action.dest in rare:
@@ -164,14 +164,14 @@ class OutputFolder(str):
         if self == "-":
             raise UsageError(f"{option} must be a folder, and - is standard output. Give the name of a folder")
         if os.path.exists(self) and not os.path.isdir(self):
-            raise UsageError(f"{option} {self} is a file; name a folder")
+            raise UsageError(f"{option} {self} is a file, but must be a folder. Name a folder")
 
 
 _OF_RUNS = ("files", "named", "runs", "systems")  # arguments that may be folders whose files are all read
 
 
 class Replaced(str):
-    """The name of a file that the command reads, and may replace."""
+    """The name of a file that the command reads and may replace."""
 
 
 class Outputs:
@@ -185,9 +185,9 @@ class Outputs:
         """Add an output; raise an error if it is an input or another output. `option` names it in the message."""
         place, label = identity(path), f"{option} {os.fspath(path)}".strip()
         if place is not None and place in self._read:
-            raise UsageError(f"{os.fspath(path)} is read and would be overwritten; name another file for the output")
+            raise UsageError(f"{os.fspath(path)} is read and would be overwritten. Name another file for the output")
         if place is not None and self._written.setdefault(place, label) is not label:
-            raise UsageError(f"{label} and {self._written[place]} must be different files. Name two")
+            raise UsageError(f"{label} and {self._written[place]} must be different files. Name two files")
 
 
 def positive(text: str) -> int:
@@ -306,7 +306,7 @@ class Options:
         vars(self).update({"collected": {}} | self.DEFAULTS | values)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"options do not change; use but({name}=...)")
+        raise AttributeError(f"options do not change. Use but({name}=...)")
 
     def but(self, **changed: Any) -> Self:
         """Return these options with other values."""

@@ -64,14 +64,14 @@ def run(args: Arguments) -> int:
     qrels = common.read_qrels(args)
     queries, n_asked = _answered_queries(args, qrels)
     index = truerank.build_index(truerank.read_documents(args.documents, bad=args.bad), out / "index")
-    common.note(f"{index.n_documents} documents indexed, {len(queries)} of {n_asked} queries have relevant ones")
+    common.note(f"indexed {index.n_documents} documents, with relevant ones for {len(queries)} of {n_asked} queries")
     # Bins of a score hold what its scale within the query would add.
     scaled = args.ranker not in BINNED
     features = truerank.TextFeatures(names_of_families, depth=args.depth, scaled=scaled, n_jobs=args.threads).fit(index)
     data: Any = features.transform(queries, index, qrels)
     known = set(data.query_ids.tolist())
     nothing = [query.id for query in queries if query.id not in known]
-    common.note(f"{data.n_rows} candidates of {data.n_queries} queries, {data.n_features} features")
+    common.note(f"{data.n_queries} queries have {data.n_rows} candidates with {data.n_features} features")
     if nothing:
         common.note(_about_nothing(nothing))
     binning = truerank.ScoreBinning(output="binned") if args.ranker in BINNED else None
@@ -106,7 +106,7 @@ def families(named: Sequence[str]) -> list[str]:
     sets = {"all": list(FAMILIES), "papers": list(PAPERS)} | {name: [name] for name in FAMILIES}
     for given in named:
         if given not in sets:
-            raise common.UsageError(f"unknown family {given!r}; known are: {', '.join(sets)}")
+            raise common.UsageError(f"unknown family {given!r}. The known families are: {', '.join(sets)}")
     return list(dict.fromkeys(name for given in named for name in sets[given]))
 
 
@@ -131,8 +131,8 @@ def _answered_queries(args: Arguments, qrels: Qrels) -> tuple[list[Document], in
     queries = [query for query in asked if query.id in answered]
     if len(queries) < args.cv:
         raise common.InvalidInputError(
-            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents; {args.cv} are needed "
-            "for as many folds (--cv, 3 at least); do the ids of the two files agree?"
+            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents, but --cv {args.cv} "
+            f"requires at least {args.cv}. Check that the ids of both files agree, or lower --cv (at least 3)"
         )
     return queries, len(asked)
 

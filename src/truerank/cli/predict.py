@@ -127,15 +127,15 @@ def _document_ids(name: str, data: truerank.RankingData) -> Any:
     import numpy as np
 
     if data.doc_ids is None:
-        common.note("truerank predict: the data have no document ids; rows are named by their number, from 1")
+        common.note("truerank predict: the data have no document ids, so rows are named by their number, from 1")
         return (data.grouped(np.arange(data.n_rows)) + 1).astype(str)
     without = [row for row, doc_id in enumerate(data.doc_ids.tolist()) if not doc_id]
     if without:
         row = without[0]
         place = (row if data.order is None else int(data.order[row])) + 1
         raise common.InvalidInputError(
-            f"{name}: row {place} (query {data.qid[row]}) has no document id and {data.n_rows - len(without)} rows "
-            f"have one ({len(without)} have none); end each line with `# docid = <id>`, or take the ids off all lines "
-            "to name documents by their row"
+            f"{name}: row {place} (query {data.qid[row]}) has no document id, but {data.n_rows - len(without)} of "
+            f"{data.n_rows} rows have one. End each line with `# docid = <id>`, or remove the ids of all lines to "
+            "name documents by their rows"
         )
     return data.doc_ids

@@ -93,7 +93,7 @@ def make_ranker(
     if unknown:
         theirs = advice(cls, unknown[0])
         hint = f": {theirs}" if theirs else nearest(unknown[0], known)
-        raise UsageError(f"{name} has no parameter {unknown[0]!r}{hint}; it has: {', '.join(known)}")
+        raise UsageError(f"{name} has no parameter {unknown[0]!r}{hint}. Its parameters are: {', '.join(known)}")
     if seed is not None:
         # Scripts pass one seed to all commands, so a seed without effect is a note and no error.
         if "random_state" in known:
@@ -108,5 +108,5 @@ def make_ranker(
     wrong = next((step for step in prepare if step not in TRANSFORMERS), None)
     if wrong is not None:
         near = nearest(wrong, TRANSFORMERS)
-        raise UsageError(f"--prepare: unknown transformer {wrong!r}{near}; known are: {', '.join(TRANSFORMERS)}")
+        raise UsageError(f"--prepare: unknown transformer {wrong!r}{near}. Choose among {', '.join(TRANSFORMERS)}")
     return RankerPipeline(list(prepare), ranker)

@@ -38,18 +38,18 @@ class Arguments(
         only("collapse", "qrels"),
         only("features exclude", "data", "belongs to --data"),
         refuse("cutoff format", "json", "has no effect with --json, which writes no page"),
-        refuse("cutoff", "format=markdown", "needs the charts of --format html"),
+        refuse("cutoff", "format=markdown", "requires the charts of --format html"),
         refuse("qrels data scores baseline cutoff format segments json", "plan", options.NO_PLAN),
     )
 
 
 def run(args: Arguments) -> int:
-    """Write the page; its systems are the models, then the score files, or the runs, in the named order."""
+    """Write the page on the models and score files, or on the runs, in the order of the command."""
     if args.plan is not None:
         return _of_plan(args, args.plan)
     ending = {"markdown": ".md", "html": ".html"}.get(args.format or "") or os.path.splitext(args.output)[1]
     if args.cutoff is not None and ending in (".md", ".json"):
-        raise common.UsageError("--cutoff needs the charts of HTML. Write the page to a file that ends in .html")
+        raise common.UsageError("--cutoff requires the charts of HTML. Write the page to a file that ends in .html")
     named = named_systems(args)
     if not named.files:
         raise common.UsageError(

@@ -70,7 +70,7 @@ def run(args: Arguments) -> int:
     words = [str(word) for word in kept["command"] or ()] if kept.get("schema") == _SCHEMA else []
     if None in kept.values() or not words or _forbidden(words):
         raise DataFileError(
-            f"not a record of {', '.join(_RECORDED)}; write one with their option --{_RECORD} FILE",
+            f"the file is not a record of {', '.join(_RECORDED)}. Write one with their option --{_RECORD} FILE",
             args.record,
             code="record",
         )

@@ -71,7 +71,7 @@ def run(args: Arguments) -> int:
 
 
 def _default(option: str, path: str) -> str:
-    """Return the default of an option; an error names the option if the file cannot be written."""
+    """Return the default file of an option; if the file cannot be written, an error names the option."""
     try:
         OutputFile(path).check(option)
     except common.InvalidInputError as error:
@@ -86,8 +86,8 @@ def _run(args: Arguments, state: str, target: str, compared: bytes) -> int:
 
     if args.margin > 0 and args.model is not None and args.history is None:
         raise common.UsageError(
-            "--margin with --model needs --history FILE: the history of all models in turn, so that losses within the "
-            "margin do not add up from model to model"
+            "--margin with --model requires the history of all models, so that losses within the margin do not add up "
+            "from model to model. Add --history FILE"
         )
     production = common.load_ranker(args.production)
     history, own_digest = History.read(state), digest(compared)
@@ -100,8 +100,8 @@ def _run(args: Arguments, state: str, target: str, compared: bytes) -> int:
     both = 0 if held_out is None else len({*map(str, data.query_ids)} & {*map(str, held_out.query_ids)})
     if both:
         common.note(
-            f"truerank: warning: {both} queries are in the newer data and in {args.held_out}. If these are the "
-            "same judgements, the comparison favours the new model"
+            f"truerank: warning: {common.counted(both, 'query')} of {args.held_out} also occur in the newer data. If "
+            "these are the same judgements, the comparison favours the new model"
         )
     found = truerank.retrain(
         production,
@@ -134,8 +134,8 @@ def _run(args: Arguments, state: str, target: str, compared: bytes) -> int:
                 stream.write(content)
     if changed:
         raise common.InvalidInputError(
-            f"{args.production} has changed since it was read, and the new model was compared with the old content; "
-            "nothing was replaced. Run the command again"
+            f"{args.production} has changed since it was read, and the new model was compared with the old content. "
+            "Nothing was replaced. Run the command again"
         )
     _report(args, found, target, both)
     return 0 if found.promoted else KEPT
@@ -149,7 +149,7 @@ def _read(args: Arguments, production: Any) -> truerank.RankingData:
     files = [os.path.realpath(path) for path in args.data]
     twice = [path for place, path in enumerate(args.data) if files[place] in files[:place]]
     if twice:
-        raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice")
+        raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice. Name it once")
     parts = [common.read_graded(path, args, production) for path in args.data]
     if args.position is not None:
         parts = [common.with_position(part, args.position, [production]) for part in parts]
@@ -158,21 +158,21 @@ def _read(args: Arguments, production: Any) -> truerank.RankingData:
         unseen = int((data.X[:, names_of(data).index(name)] == UNSEEN).sum())
         if unseen:
             common.note(
-                f"truerank: warning: column {name!r}: {unseen} rows have a category that {args.production} does not "
-                "know. It counts as unseen; use `truerank train` to add it"
+                f"truerank: warning: column {name!r} has a category that {args.production} does not know in "
+                f"{common.counted(unseen, 'row')}. Such a category counts as unseen. Use `truerank train` to add it"
             )
     return data
 
 
 def _load_reference(earlier: dict[str, str]) -> Any:
-    """Return the last model that was promoted as better; an error if its file has changed."""
+    """Return the last model that was promoted as better; raise if its file has changed."""
     from truerank.inspection.retraining import digest
 
     path = Path(earlier["path"])
     if not path.exists() or digest(path.read_bytes()) != earlier["digest"]:
         raise common.InvalidInputError(
-            f"--margin compares with the last model that was promoted as better, which {path} no longer holds. Put it "
-            "back, or leave --margin out"
+            f"--margin compares with the last model that was promoted as better, but {path} no longer contains this "
+            "model. Put it back, or leave --margin out"
         )
     return common.load_ranker(str(path))
 

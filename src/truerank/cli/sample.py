@@ -43,7 +43,7 @@ def run(args: Arguments) -> int:
     if args.demo:
         return _demo(args)
     if args.out is None:
-        raise common.UsageError("no output folder is named: truerank sample DIR")
+        raise common.UsageError("no output folder is named. Write: truerank sample DIR")
     with tempfile.TemporaryDirectory(prefix="truerank-sample-") as made:
         written = write_sample(Path(made), args.seed)
         same, _, _ = filecmp.cmpfiles(made, args.out, written, shallow=False)
@@ -58,9 +58,7 @@ def run(args: Arguments) -> int:
         return 0
     print(common.table([[str(out / name), what] for name, what in written.items()], ["file", "what it holds"]))
     if find_spec("pyarrow") is None:
-        common.note(
-            "truerank: all files but the tables (.parquet) were written; they need: pip install 'truerank[tables]'"
-        )
+        common.note("truerank: the tables (.parquet) were not written. They require: pip install 'truerank[tables]'")
     return 0
 
 

@@ -54,7 +54,7 @@ def run(args: Arguments) -> int:
 
 def _by_vectors(args: Arguments) -> int:
     if args.query_vectors is None:
-        raise common.UsageError("--vectors needs the vectors of the queries. Add --query-vectors FILE")
+        raise common.UsageError("--vectors requires the vectors of the queries. Add --query-vectors FILE")
     documents = truerank.read_vectors(args.vectors, args.ids)
     queries = truerank.read_vectors(args.query_vectors, args.query_ids)
     more = common.given(args, "similarity")

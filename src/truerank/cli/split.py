@@ -44,7 +44,7 @@ def run(args: Arguments) -> int:
     from truerank.io.topics import carry_topics
 
     if args.data == "-":
-        raise common.UsageError("split names its files after DATA: give a file instead of standard input (-)")
+        raise common.UsageError("split names files after DATA, so - (standard input) has no name. Give a file")
     for name, share in (("--test", args.test), ("--validation", args.validation)):
         if not 0.0 <= share < 1.0:
             raise common.UsageError(f"{name} must be a share from 0 to below 1, got {share:g}")

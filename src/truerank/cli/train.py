@@ -41,7 +41,7 @@ def run(args: Arguments) -> int:
     if args.listed is not None:
         return _list(args, args.listed)
     if args.train is None or args.model is None:
-        raise common.UsageError("name the training data and the model's file: truerank train TRAIN --model model.json")
+        raise common.UsageError("no data or no model file is named. Write: truerank train TRAIN --model model.json")
     start = time.process_time()
     settings = ranker_options.parse_settings(args.set)
     if args.teacher is not None and args.ranker == "oblivious-boosting":
@@ -49,13 +49,13 @@ def run(args: Arguments) -> int:
     ranker = ranker_options.make_ranker(args.ranker, settings, args.seed, args.prepare)
     if args.valid is not None and not getattr(ranker, "uses_eval_set", True):
         raise common.UsageError(
-            f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
-            "settings); leave it out, and see `truerank cross-validate --grid` for choosing settings"
+            f"--valid has no effect: {args.ranker} has neither early stopping nor a path of settings. Leave --valid "
+            "out, and choose settings with `truerank cross-validate --grid`"
         )
     if args.checkpoint is not None and not getattr(ranker, "learns_elsewhere", False):
         raise common.UsageError(
-            f"--checkpoint: {'--prepare' if args.prepare else args.ranker} has no rounds that could be stored. Leave "
-            "--checkpoint out"
+            f"--checkpoint has no effect: {'--prepare' if args.prepare else args.ranker} has no rounds to store. "
+            "Leave --checkpoint out"
         )
     with common.cluster_of(args.cluster) as client:
         return _train(args, args.train, args.model, ranker, client, start)
@@ -114,7 +114,7 @@ def _train(args: Arguments, train: str, model: str, ranker: Any, client: Any, st
 
 
 def _with_teacher(path: str, data: Any, ranker: Any) -> Any:
-    """Return the rows with a teacher's scores as grades; the ranker must learn differences of scores."""
+    """Return the rows with a teacher's scores as grades, for a ranker that learns differences of scores."""
     from truerank.experiments.systems import read_stated
     from truerank.rankers.distillation import check_student, with_teacher
 

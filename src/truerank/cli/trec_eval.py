@@ -126,7 +126,7 @@ def _parser(files: list[str]) -> Parser | None:
 
 
 def _set(options: Options, letter: str, value: str) -> None:
-    """Apply an option. An option that is given several times has its last value."""
+    """Apply an option. The last value counts if an option is given several times."""
     from truerank.compat.trec_eval import atol, named_measures
 
     match letter:
@@ -155,7 +155,7 @@ def _set(options: Options, letter: str, value: str) -> None:
 
 
 def _say(text: str) -> None:
-    """Print lines on standard error, fit for a terminal."""
+    """Print lines on standard error, with control characters escaped."""
     from truerank.core.printing import shown
 
     print("\n".join(map(shown, text.split("\n"))), end="", file=sys.stderr)

@@ -93,7 +93,7 @@ def _space(args: Arguments, ranker: truerank.Ranker, fixed: dict[str, Any]) -> d
         raise common.UsageError(f"{args.ranker} has no default space. Add --space key=VALUES")
     both = [name for name in space if name in fixed]
     if both:
-        raise common.UsageError(f"--space and --set both give {both[0]!r}; give it once")
+        raise common.UsageError(f"--space and --set both give {both[0]!r}. Give it once")
     for name, values in space.items():
         ranker_options.make_ranker(args.ranker, fixed | {name: values[0] if isinstance(values, list) else values.low})
     return space

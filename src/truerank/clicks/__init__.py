@@ -1,1 +1,1 @@
-"""From a log of impressions to a tested ranker: click logs, examination, estimates, interleaving, simulation."""
+"""Train and test rankers with a log of impressions: click logs, examination, estimates, interleaving, simulation."""

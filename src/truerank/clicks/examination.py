@@ -132,7 +132,7 @@ class Examination(Result):
         self.method = check_choice(method, "method", ("harvest", "em"))
         if self.method == "em" and self.model != "position":
             raise InvalidInputError(
-                'method="em" fits the position model; use method="harvest" for model="trust"', argument="method"
+                'method="em" fits only the position model. Use method="harvest" for model="trust"', argument="method"
             )
         self.max_position = None if max_position is None else check_positive_int(max_position, "max_position")
         self.level = check_number(level, "level", "(0, 1)")
@@ -149,7 +149,7 @@ class Examination(Result):
             raise InvalidInputError("the log has no clicks, which an estimate requires", code="no-clicks")
         if (self.method == "em") != (features is not None):
             raise InvalidInputError(
-                'only method="em" uses features, and requires them: Examination(method="em").fit(log, features)',
+                'only method="em" uses features, and requires them. Write Examination(method="em").fit(log, features)',
                 argument="method",
             )
         clicks = np.bincount(log.position[log.clicked])
@@ -175,7 +175,7 @@ class Examination(Result):
         return self
 
     def _harvest(self, log: ClickLog, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return α and β (1 + n_draws, K): of the log, and of bootstrap samples."""
+        """Return α and β (1 + n_draws, K) of the log and of bootstrap samples."""
         K = self.K_
         half = (np.arange(log.n_impressions) % 2)[log.impression]
         ranker = np.zeros(log.n_rows, np.int32) if log.ranker is None else log.ranker + 1
@@ -325,7 +325,7 @@ def _summed(key: np.ndarray, cells: Cells, keep: np.ndarray) -> tuple[np.ndarray
 
 
 def groups_of(query: np.ndarray, n_queries: int) -> tuple[np.ndarray, int]:
-    """Return the group of each query, and the number of groups: up to 200 queries, one each; more, 200 by a hash."""
+    """Return the group of each query, and the number of groups: each of up to 200 queries, else 200 by a hash."""
     if n_queries <= _GROUPS:
         return query, n_queries
     mixed = query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
@@ -349,7 +349,7 @@ def tables(
     n_groups: int,
     weight: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Match every two places, from 0, of a pair (query and document); cells (c,) are sorted by pair and place.
+    """Match every two places, from 0, of a pair of query and document. Cells (c,) are sorted by pair and place.
 
     Returns A and M of the module's formulas by group (n_groups, K, K), and the number of documents (K, K).
     """
@@ -486,7 +486,7 @@ def _clustered(sums: np.ndarray) -> float:
 def _steepness(
     owner: np.ndarray, place: np.ndarray, n: np.ndarray, clicks: np.ndarray, high: np.ndarray, theta: np.ndarray
 ) -> float:
-    """Return z for: documents of high click rate get more clicks at the upper of two places than explained.
+    """Return z of the excess clicks that documents of high click rate receive at the upper of two places.
 
     The residual (c_k n_l θ_l - c_l n_k θ_k) / ((n_k + n_l) (θ_k + θ_l)) of a document at k < l has mean 0 at any
     relevance. The weight of a document is the click rate in the other half of the impressions, minus the mean at these
@@ -575,7 +575,7 @@ def _apart_in_time(log: ClickLog) -> float:
 
 
 def _positions(which: np.ndarray) -> str:
-    """Return the positions that a mask (K,) marks, as text, or "" without any."""
+    """Return the positions that a mask (K,) marks as text, or "" if there are none."""
     texts = [str(number) for number in (np.flatnonzero(which) + 1).tolist()]
     more = ", …" if len(texts) > 4 else ""
     return f"position{'s' if len(texts) > 1 else ''} {', '.join(texts[:4])}{more}" if texts else ""

@@ -26,7 +26,7 @@ NOTE = (
 
 
 def team_draft(lists: Mapping[str, Iterable[str]], length: int, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """Return a mixed list of (document, team): in rounds, rankers in random order pick their best remaining document.
+    """Return a mixed list of (document, team): each round, rankers pick their best remaining document in random order.
 
     Each team has one document of every complete round, and if `length` cuts a round, its teams are drawn. From the
     first round in which a ranker may have no document left, documents belong to no team, "". See Radlinski and others
@@ -122,7 +122,7 @@ class Preferences(list[Preference]):
     uncredited = 0
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return the comparisons and their looks as JSON types."""
+        """Return the comparisons and their looks in JSON types."""
         looks = [{key: values.tolist() for key, values in pair.sequence._asdict().items()} for pair in self]
         return [pair._asdict() | {"sequence": sequence} for pair, sequence in zip(self, looks)]
 
@@ -171,7 +171,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     ('a', 50, True)
     """
     if not isinstance(log, ClickLog) or log.team is None or log.team_ids is None:
-        raise InvalidInputError("the log must name each document's ranker: ClickLog(..., team=...)", code="no-teams")
+        raise InvalidInputError("the log does not name rankers. Write ClickLog(..., team=...)", code="no-teams")
     unit = unit or ("impression" if log.session is None else "session")
     check_choice(unit, "unit", ("session", "query", "impression"))
     codes = {"session": log.session, "query": log.query, "impression": log.impression}[unit]
@@ -180,7 +180,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     teams = log.team_ids.tolist()
     pairs = list(combinations(range(len(teams)), 2))
     if not pairs:
-        raise InvalidInputError(f"the log has {len(teams)} team; a comparison requires two")
+        raise InvalidInputError(f"the log has {len(teams)} team, but a comparison requires two")
     level = check_number(level, "level", "(0, 1)")
     arrival = np.arange(log.n_rows) if log.time is None else np.argsort(log.time, kind="stable")
     arrival = arrival[codes[arrival] >= 0]

@@ -44,7 +44,7 @@ class Coded(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The source of the rows, for messages: a file, and the line of row 0 or of each row; None counts rows."""
+    """The source of the rows for messages: a file, and the line of row 0 or of each row (None: rows are counted)."""
 
     file: str = ""
     line: int | np.ndarray | None = None
@@ -129,7 +129,9 @@ class ClickLog:
         n = len(columns["impression"])
         for name, values in columns.items():
             if len(values) != n:
-                raise InvalidInputError(f"{name} has {len(values)} entries, but impression has {n}", argument=name)
+                raise InvalidInputError(
+                    f"{name} must have {n} entries, as impression has, got {len(values)}", argument=name
+                )
         if n == 0:
             raise InvalidInputError("the log has no rows", code="no-rows")
         order = None
@@ -205,7 +207,7 @@ class Cells(NamedTuple):
 def pair_codes(
     log: ClickLog, queries: np.ndarray, offsets: np.ndarray, documents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log's query code of each row, and query · (number of documents) + document; -1 if unknown; (n,)."""
+    """Return for each row (n,) the log's query code, and query · (number of documents) + document; -1 if unknown."""
     known = [{name: code for code, name in enumerate(ids.tolist())} for ids in (log.query_ids, log.document_ids)]
     query, document = (
         np.array([codes.get(name, -1) for name in id_texts(names.tolist())], dtype=np.int64)
@@ -254,7 +256,7 @@ def _check(
 
 
 def left_out(skipped: dict[str, int]) -> list[Message]:
-    """Return a message for each reason why parts of a log were left out, with the number and remedies.
+    """Return a message for each reason why parts of a log were left out, with their number and remedies.
 
     >>> left_out({"position": 3})
     ['left out (position): 3. Pass first_position=0 if the log counts from 0']
@@ -377,7 +379,7 @@ def _clicks(values: ArrayLike) -> np.ndarray:
 
 
 def _times(values: ArrayLike, place: Place) -> tuple[np.ndarray | None, int]:
-    """Return times as int64, dates as nanoseconds; None and the number of rows without a time if some rows lack it."""
+    """Return times as int64 (dates in nanoseconds), or None and the number of rows without a time, if any."""
     array = as_array(values, "time")
     texts = array.dtype.kind in "OUT"
     absent = sum(is_missing(value) or value == "" for value in array.tolist()) if texts else int(np.isnan(array).sum())

@@ -87,7 +87,7 @@ def read_clicks(
     known, columns = (*_UBI, "ranker") if kind == "ubi" else (*REQUIRED, *OPTIONAL), columns or {}
     for name in sorted(set(columns) - set(known)):
         raise InvalidInputError(
-            f"columns has the unknown name {name!r}{nearest(name, known)}; expected names among {', '.join(known)}"
+            f"columns has the unknown name {name!r}{nearest(name, known)}. Choose among {', '.join(known)}"
         )
     if path is not None and kind == "ubi":
         return _read_ubi(path, queries, _UBI | columns, (shown_action, click_action), first_position, bad)
@@ -129,7 +129,7 @@ def _present(named: dict[str, str], required: set[str], there: list[str]) -> dic
         if named[name] not in there:
             shown = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
             raise InvalidInputError(
-                f"the log has no column {named[name]!r}{nearest(named[name], there)}; its columns are {shown}",
+                f"the log has no column {named[name]!r}{nearest(named[name], there)}. Its columns are {shown}",
                 argument="columns",
                 value=named[name],
                 remedies=[Remedy(f"to name the column of the {name}", columns={name: ...})],
@@ -180,7 +180,7 @@ def _json_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any]
             for hit in hits if isinstance(hits, list) else [None]:
                 source = hit.get("_source", hit) if isinstance(hit, dict) else None
                 if not isinstance(source, dict):
-                    raise DataFileError("expected one JSON object per line", *place, code="not-json")
+                    raise DataFileError(f"expected one JSON object per line, got {hit!r:.60}", *place, code="not-json")
                 yield place, source
 
 

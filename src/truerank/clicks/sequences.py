@@ -78,7 +78,9 @@ def confidence_sequence(
     level = check_number(level, "level", "(0, 1)")
     x = as_numbers(values, "values")
     if x.ndim != 1 or not len(x) or not ((x >= low) & (x <= high)).all():
-        raise InvalidInputError(f"values must be one or more numbers in [{low:g}, {high:g}]", argument="values")
+        raise InvalidInputError(
+            f"values must be numbers in [{low:g}, {high:g}], got {x.tolist()!r:.60}", argument="values"
+        )
     null = check_number(null, "null", f"[{low!r}, {high!r}]")
     ends = np.array([len(x)]) if looks is None else np.asarray(looks, dtype=np.int64)
     if not len(ends) or (np.diff(ends, prepend=0) <= 0).any() or ends[-1] > len(x):

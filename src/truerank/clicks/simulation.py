@@ -65,7 +65,7 @@ def simulate(
     check_choice(model, "model", MODELS)
     count, depth = check_positive_int(impressions, "impressions"), check_positive_int(depth, "depth")
     if not rankers:
-        raise InvalidInputError("simulate requires at least one ranker, {name: scores}")
+        raise InvalidInputError("rankers is empty. Pass at least one, {name: scores}")
     theta = 1.0 / np.arange(1, depth + 1) if examination is None else np.asarray(examination, dtype=np.float64)
     if theta.shape != (depth,) or (theta <= 0).any() or (np.diff(theta, prepend=1.0) > 0).any():
         raise InvalidInputError(

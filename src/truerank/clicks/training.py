@@ -1,4 +1,4 @@
-"""Training rows: shown documents with estimated relevances as grades."""
+"""Make training rows of shown documents, with estimated relevances as grades."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ With n_dk impressions of document d of a query at position k, c_dk clicks on the
     r̂(d) = m(d) + Σ_k (c_dk - β_k n_dk - α_k n_dk m(d)) / Σ_k α_k e_dk,      V_q = Σ_d [λ_rank(d) r̂(d) + β_rank(d)].
 
 The self-normalised estimator has e = n, so that m cancels. The other estimators use the expected impressions e, and m =
-0 except for "doubly-robust". V is the mean of V_q. A document that was never shown has no r̂, and adds between 0 and λ.
+0 except for "doubly-robust". V is the mean of V_q. A document that was never shown has no r̂ and adds between 0 and λ.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def evaluate_from_clicks(
     known = int(np.count_nonzero(np.cumsum(np.isnan(examination.propensities_)) == 0))
     if known < cutoff and isinstance(discount, str) and discount == "clicks":
         raise InvalidInputError(
-            f"examination is known to position {known}",
+            f"the examination is known only up to position {known}",
             argument="cutoff",
             value=cutoff,
             remedies=[Remedy(cutoff=known)],
@@ -210,7 +210,7 @@ def evaluate_from_clicks(
 
 
 def _top(log: ClickLog, run: object, cutoff: int) -> np.ndarray:
-    """Return the best documents of each query: codes of query and pair (below 0: not in the log), and ranks; (3, r)."""
+    """Return the best documents of each query: codes of query and pair (negative if not in the log), ranks; (3, r)."""
     given = as_run(run)
     rank = ranks_by_query(given.scores, given.offsets) - 1
     query, code = pair_codes(log, given.query_ids, given.offsets, given.doc_ids)

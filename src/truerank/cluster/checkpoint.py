@@ -1,7 +1,7 @@
-"""Resume a fit from a file after a kill, with the same bits as without it.
+"""Resume a killed fit from a file, with the same bits as a fit without interruption.
 
-A fit is a function of the answers to its rounds, and the file holds these answers. A resumed fit replays them, the
-workers replay the journal, and then new rounds begin. A whole tree is one answer; histograms are not stored. Each
+A fit is a function of the answers to its rounds, and the file holds these answers. A resumed fit replays the rounds,
+the workers replay the journal, and then new rounds begin. A whole tree is one answer; histograms are not stored. Each
 answer is stored with its number and the name of its round, and both are checked during the replay.
 """
 
@@ -82,8 +82,8 @@ class Checkpoint:
         other = [what for what, digest in fit.items() if found.get(what) != digest]
         if other:
             raise InvalidInputError(
-                f"{self.path} holds the rounds of another fit: the {', '.join(other)} differ. Name another folder, or "
-                "delete this file to start again",
+                f"{self.path} contains the rounds of another fit: the {', '.join(other)} differ. Name another folder, "
+                "or delete this file to start again",
                 code="another-fit",
             )
 
@@ -133,7 +133,7 @@ class Checkpoint:
                     number, what, value = _Known(io.BytesIO(payload)).load()
                 except Exception as error:
                     raise DataFileError(
-                        f"{self.path}: not a checkpoint of this version ({error}). Delete the file",
+                        f"{self.path} is not a checkpoint of this version ({error}). Delete the file",
                         code="not-a-checkpoint",
                     ) from error
                 self._ahead = number, what, value

@@ -115,7 +115,7 @@ class Communicator:
                 if time.monotonic() > until:
                     address = getattr(self._members[other], "_address", "an unknown address")
                     unreached = f"a worker cannot reach the worker at {address} ({error})"
-                    self.end(ClusterError(f"{unreached}; open the ports of the workers to each other"))
+                    self.end(ClusterError(f"{unreached}. Open the ports between the workers"))
                     return
             except Exception as error:
                 self.end(error)

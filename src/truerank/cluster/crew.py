@@ -8,7 +8,7 @@ starts again.
 
 Every wait has a limit. After two seconds, and again every two seconds, the client asks the scheduler for the workers
 and each member for the call. A worker that has left the cluster counts as lost immediately. A worker that is silent for
-`SILENCE_SECONDS` is not used again. If a member did not receive a call, it is sent again.
+`SILENCE_SECONDS` is not used again. If a member did not receive the call, the call is sent again.
 
 With `client=None` the partitions are in this process, without Dask.
 """
@@ -117,7 +117,7 @@ class Crew:
     def round(self, step: Step, *arguments: Any, merge: Merge = add, keep: bool = False) -> Any:
         """Return `step(partition, *arguments)` of all partitions, merged; with `keep`, record it in the journal.
 
-        An error of a step is raised with the partition's number in a note. ClusterError: no worker is left, or the
+        An error of a step is raised with the partition's number in a note. ClusterError: If no worker is left, or the
         scheduler does not answer.
         """
         call = self._call(step, arguments)
@@ -270,8 +270,8 @@ class Crew:
         while self.client.status != "running":
             if self.client.status != "connecting" or time.monotonic() > until:
                 raise ClusterError(
-                    f"the scheduler at {self.client.scheduler.address} has ended or closed its connection, and was not "
-                    f"back within {_RETURN_SECONDS:g} s; start it and fit again (a checkpoint keeps the rounds so far)",
+                    f"the scheduler at {self.client.scheduler.address} has ended or closed its connection, and was "
+                    f"not back within {_RETURN_SECONDS:g} s. Start it, and fit again (a checkpoint keeps rounds)",
                     code="no-scheduler",
                 )
             time.sleep(0.2)
@@ -323,7 +323,7 @@ class Crew:
                 of.pop(address, None)
         if lost:
             self.n_lost += len(lost)
-            note(f"truerank: lost {len(lost)} worker(s); {homeless} partition(s) are read again by other workers")
+            note(f"truerank: lost {len(lost)} worker(s). Other workers read {homeless} partition(s) again")
 
     def _give_up(self, silent: set[str]) -> None:
         for address in sorted(silent):
@@ -364,8 +364,8 @@ class Crew:
             if time.monotonic() > until:
                 silent = f" ({len(self._given_up)} that do not answer were given up)" if self._given_up else ""
                 raise ClusterError(
-                    f"no worker is left in the cluster{silent}, and none came within {SILENCE_SECONDS:g} s; start "
-                    "workers and fit again",
+                    f"no worker is left in the cluster{silent}, and none came within {SILENCE_SECONDS:g} s. Start "
+                    "workers, and fit again",
                     code="no-worker",
                 )
             time.sleep(0.5)
@@ -386,7 +386,7 @@ class Crew:
                 continue
         if future.status == "error":
             if address in self._addresses():
-                raise ClusterError(f"worker {address} cannot hold partitions: {future.exception()!r}")
+                raise ClusterError(f"worker {address} cannot store its partitions: {future.exception()!r}")
             return
         if future.status != "finished":
             return

@@ -46,8 +46,8 @@ def read_letor(
     paths : str or list of str
         Files or patterns, such as `"parts/*.txt"`. Every worker must have access to them under these names.
     client : distributed.Client, optional
-        By default the current client of this process (`distributed.Client(...)`). Without a client, this process holds
-        the partitions.
+        By default the current client of this process (`distributed.Client(...)`). Without a client, the partitions are
+        in this process.
     hold : bool, default True
         Whether the workers keep the rows in memory. If False, each pass reads the files again, for data larger than
         memory.
@@ -129,7 +129,7 @@ def read_parquet(
         else:
             sources.append(partial(read_table_file, path, options))
     if not sources:
-        raise DataFileError("neither this file nor another one has rows", expand(paths)[0], code="no-rows")
+        raise DataFileError("neither this file nor any other file has rows", expand(paths)[0], code="no-rows")
     return ClusterRankingData(sources, client, hold, n_jobs)
 
 
@@ -177,8 +177,8 @@ def _refuse_persisted(collection: Any) -> None:
     """Raise an error for a persisted Dask collection, whose partitions could not be computed again."""
     if any(hasattr(task, "key") and hasattr(task, "client") for task in dict(collection.dask).values()):
         raise InvalidInputError(
-            f"the {type(collection).__name__} was persisted, so its partitions cannot be made again where a worker is "
-            "lost; pass it before `persist()`, or write it to Parquet and use read_parquet",
+            f"the {type(collection).__name__} was persisted, so its partitions cannot be computed again if a worker "
+            "is lost. Pass it before `persist()`, or write it to Parquet and use read_parquet",
             code="persisted",
         )
 
@@ -245,7 +245,7 @@ def _blocks_of(values: ArrayLike, name: str) -> list[Any]:
     if not is_dask(values) or not hasattr(values, "to_delayed"):
         raise InvalidInputError(
             f"{name} must be a Dask array, data frame or series like X, got {type(values).__name__}"
-            + (": pass the query of each row, fit(X, y, qid=qid)" if name == "qid" and values is None else ""),
+            + (". Pass the query of each row: fit(X, y, qid=qid)" if name == "qid" and values is None else ""),
             argument=name,
         )
     _refuse_persisted(values)

@@ -1,4 +1,4 @@
-"""Run the part of a fit on a cluster that belongs to one worker."""
+"""Run one worker's part of a fit on a cluster."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class Member:
 
 
 def fold(nodes: Nodes, merge: Merge, n: int) -> Nodes:
-    """Merge the nodes of the binary tree over partitions 0 … n - 1 as far as both children of a node are there.
+    """Merge those nodes of the binary tree over partitions 0 … n - 1 whose two children are available.
 
     Node (level, i) stands for the partitions `i 2^level … (i + 1) 2^level - 1`, and is the merge of (level - 1, 2i) and
     (level - 1, 2i + 1). A node without a right child equals its left child. The tree is fixed, so that the bits of sums

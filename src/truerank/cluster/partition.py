@@ -1,4 +1,4 @@
-"""Read partitions of whole queries on a worker: the source, the rows, and the data that a fit derives from them.
+"""Read partitions of whole queries on a worker, and keep their source, rows and the data that a fit derives.
 
 A source is a function that returns the rows of a partition, the same at every call. With `features` it may leave out
 the columns of other names. Workers receive it as a `functools.partial` of one of the functions here.
@@ -71,7 +71,7 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
         with ParquetFile(path) as file:
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
     except (ArrowException, OSError) as error:
-        raise DataFileError(f"not a Parquet file that can be read: {error}", path, code="unreadable") from error
+        raise DataFileError(f"the Parquet file cannot be read: {error}", path, code="unreadable") from error
     sources: list[Source] = []
     first = 0
     for i in range(len(sizes)):
@@ -181,7 +181,7 @@ def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
         found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
         if not found:
             raise InvalidInputError(
-                f"{pattern}: no such file. Pass a file or a pattern such as 'parts/*.parquet'", code="no-file"
+                f"no file matches {pattern}. Pass a file or a pattern such as 'parts/*.parquet'", code="no-file"
             )
         files += [os.path.abspath(name) for name in found]
     return files

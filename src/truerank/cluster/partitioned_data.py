@@ -88,7 +88,7 @@ class ClusterRankingData(RowSource):
 
     @contextmanager
     def fitting(self, ranker: Scorer, valid: RowSource | None) -> Iterator[None]:
-        """Run a fit with a new journal; it resumes from the checkpoint, if there is one."""
+        """Run a fit with a new journal; the fit resumes from the checkpoint if there is one."""
         crews = [one.crew for one in (self, valid) if isinstance(one, ClusterRankingData)]
         log = None if self.checkpoint is None else Checkpoint(self.checkpoint, name_of_fit(ranker, self, valid))
         done = False
@@ -133,7 +133,7 @@ class ClusterRankingData(RowSource):
         split = set().union(*foreign)
         if not split:
             return sources
-        note(f"truerank: {len(split)} queries were split over partitions and are joined in the first partition of each")
+        note(f"truerank: queries that were split over partitions are joined in the first: {len(split)}")
         joined = list(sources)
         for i in range(len(sources)):
             if foreign[i] or more[i]:
@@ -169,7 +169,7 @@ class ClusterRankingData(RowSource):
         return type(self)(sources, self.client, self.hold, self.n_jobs)
 
     def beside(self, rows: RankingData) -> Self:
-        """Return rows that are in memory here as data of one partition on the same cluster."""
+        """Return rows in the memory of this process as data of one partition on the same cluster."""
         return type(self)([partial(given_rows, rows)], self.client, True, self.n_jobs)
 
 

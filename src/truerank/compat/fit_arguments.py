@@ -58,8 +58,8 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
     if rows is not None or grades is not None:
         if rows is None or grades is None or eval_set is not None:
             raise InvalidInputError(
-                f"{name}.fit: eval_X and eval_y belong together, without eval_set. Give eval_X, eval_y and eval_qid, "
-                "or eval_set=(X, y, qid)",
+                f"{name}.fit: expected either eval_X and eval_y, or eval_set. Give eval_X, eval_y and eval_qid, or "
+                "eval_set=(X, y, qid)",
                 argument="eval_X",
             )
         eval_set = list(zip(rows, grades)) if isinstance(rows, tuple) else [(rows, grades)]
@@ -128,7 +128,7 @@ def _read_categories(name: str, known: Mapping[str, Any], call: FitCall, other: 
     for key in ("cat_features", "categorical_feature"):
         if "categorical" in known and key in other:
             call.settings["categorical"] = list(other.pop(key))
-            warn(f"{name}.fit: {key} is categorical={call.settings['categorical']!r:.60} here: {NEAR[key][2]}")
+            warn(f"{name}.fit: {key} is read as categorical={call.settings['categorical']!r:.60}: {NEAR[key][2]}")
 
 
 def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None) -> tuple[Any, Any]:
@@ -164,12 +164,12 @@ def _read_measures(call: FitCall, given: object, name: str) -> None:
     """Read one measure or several; the last measure selects the round, as in XGBoost."""
     listed = list(given) if isinstance(given, list | tuple) else [given]
     if not listed:
-        raise InvalidInputError(f"{name} is not a measure such as 'ndcg@10'")
+        raise InvalidInputError(f"{name} is empty. Pass a measure such as 'ndcg@10'")
     *call.measures, call.settings["validation_measure"] = [measure_of(name, one) for one in listed]
 
 
 def period_of(verbose: object) -> int:
-    """Return the number of rounds between two lines; 0 and, in LightGBM, negative numbers mean no lines.
+    """Return the number of rounds between two progress lines; 0 (in LightGBM also a negative number) means no lines.
 
     >>> period_of(True), period_of(-1), period_of(10)
     (1, 0, 10)
@@ -193,7 +193,7 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
     if eval_set is None:
         if eval_qid is not None or eval_group is not None:
             raise InvalidInputError(
-                f"{name}.fit: eval_qid and eval_group belong to eval_set=[(X, y)], which is missing",
+                f"{name}.fit: eval_qid and eval_group belong to eval_set=[(X, y)], which is missing. Pass eval_set",
                 argument="eval_qid",
             )
         return qid, []
@@ -205,7 +205,7 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
             sets = [tuple(sets)]  # [X, y, qid] for (X, y, qid)
     names = [f"valid_{k}" for k in range(len(sets))] if names is None else [str(one) for one in names]
     if len(names) != len(sets) or len(set(names)) < len(names):
-        raise InvalidInputError(f"{name}.fit: eval_names must name each of the {len(sets)} sets apart, got {names}")
+        raise InvalidInputError(f"{name}.fit: eval_names must be {len(sets)} different names, got {names}")
     queries = _of_each(eval_qid, len(sets), "eval_qid", name)
     sizes = _of_each(eval_group, len(sets), "eval_group", name)
     settled = []
@@ -254,7 +254,7 @@ def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
             continue  # LightGBM's `num_iteration=booster.best_iteration`, which it counts from 1
         if key == "pred_contrib" and value:
             raise InvalidInputError(
-                "predict does not accept pred_contrib: ranker.contributions(X) returns (n, p)", code="pred-contrib"
+                "predict does not accept pred_contrib. Call ranker.contributions(X)", code="pred-contrib"
             )
         if key not in without_effect:
             raise InvalidInputError(
@@ -262,8 +262,8 @@ def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
             )
         if value not in without_effect[key]:
             raise InvalidInputError(
-                f"predict does not accept {key}={value!r}: it uses all {trees} trees of the model (best_iteration_; "
-                "best_iteration counts from 0). staged_predict gives the scores after each",
+                f"predict does not accept {key}={value!r}: it uses all {trees} trees of the model (best_iteration_ is "
+                "their number, best_iteration one less). Call staged_predict for the scores after each tree",
                 code="all-trees",
             )
 

@@ -1,4 +1,4 @@
-"""Tables of names in XGBoost, LightGBM and CatBoost, and of their counterparts here: data only.
+"""Tables of names in XGBoost, LightGBM and CatBoost, and of their counterparts in truerank.
 
 `docs/howto/coming-from.md` shows these names. `other_names` and `fit_arguments` read these tables.
 """

@@ -55,7 +55,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any], *,
             result[name] = _objective(value, notes) if name == "objective" else value
         elif ours in known and (ours in given or ours in result):
             raise InvalidInputError(
-                f"{cls.__name__}: {name} is {ours} here, and both were given. Pass only {ours}", code="given-twice"
+                f"{cls.__name__}: {name} means {ours}, and both were given. Pass only {ours}", code="given-twice"
             )
         elif ours in known:
             if value is not None:
@@ -78,7 +78,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any], *,
 
 
 def _approximate(name: str, value: Any, given: Mapping[str, Any], result: dict[str, Any], notes: list[str]) -> None:
-    """Add truerank's nearest parameter for a parameter of another library, unless given; of two depths, the smaller."""
+    """Add truerank's nearest parameter for a parameter of another library unless given, the smaller of two depths."""
     ours, how, difference = NEAR[name]
     found: Any
     if how == "depth":
@@ -161,7 +161,7 @@ def _settled(known: Mapping[str, Any], given: Mapping[str, Any], notes: list[str
     named = settled.pop("objective", "rank:ndcg")
     if _objective(named, notes) != "lambdarank":
         raise InvalidInputError(
-            f"lambdarank_unbiased goes with objective='rank:ndcg' or 'rank:map', got {named!r}",
+            f"lambdarank_unbiased requires objective='rank:ndcg' or 'rank:map', got {named!r}",
             argument="lambdarank_unbiased",
         )
     params = {"rows_as_shown": True} | (settled.get("objective_params") or {})
@@ -203,11 +203,11 @@ def measure_of(name: str, value: object) -> Any:
     kind = parts.pop("type", None)
     if parts:
         raise InvalidInputError(
-            f"{name}: {value!r} sets {', '.join(parts)}, which is not supported; see docs/measures.md"
+            f"{name}: {value!r} sets {', '.join(parts)}, which is not supported. See docs/measures.md"
         )
     gain = {None: "", "Exp": '(gain="exponential")', "Base": '(gain="linear")'}.get(kind)
     if gain is None:
-        raise InvalidInputError(f"{name}: {value!r}: type is Base or Exp, got {kind!r}")
+        raise InvalidInputError(f"{name}: the type in {value!r} must be Base or Exp, got {kind!r}")
     return f"{base}{gain}@{cutoff}" if cutoff else f"{base}{gain}"
 
 

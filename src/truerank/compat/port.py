@@ -58,7 +58,7 @@ class Dataset:
         unknown = [name for name, value in other.items() if value is not None and name not in _HARMLESS]
         if unknown:
             raise InvalidInputError(
-                f"{', '.join(unknown)}: there is no counterpart here. Write ObliviousBoosting().fit(X, y, qid=qid)",
+                f"truerank has no counterpart of {', '.join(unknown)}. Write ObliviousBoosting().fit(X, y, qid=qid)",
                 argument=unknown[0],
                 code="unknown-argument",
             )
@@ -186,9 +186,9 @@ def Booster(params: Any = None, cache: Any = (), model_file: Any = None, **other
 
 
 def LGBMClassifier(*_: Any, **__: Any) -> Any:
-    """Raise an error: there is no classifier here."""
+    """Raise an error, because this module has no classifier."""
     raise InvalidInputError(
-        "truerank.compat.port has rankers and regressors, no classifier. Keep the classifier of its own library, and "
+        "truerank.compat.port has rankers and regressors, but no classifier. Keep the classifier of its library, and "
         'pass it fitted: truerank.Experiment(data, {"mine": classifier}). To rank by classes 0 and 1, write LGBMRanker',
         code="no-classifier",
     )

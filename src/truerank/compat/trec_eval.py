@@ -306,7 +306,7 @@ def _wanted(root: str, measure: Measure, text: str | None) -> Wanted:
 
 
 def in_order(documents: list[bytes], scores: list[float], descending_names: bool) -> list[bytes]:
-    """Return the documents by descending score; ties by name."""
+    """Return the documents by descending score, with ties by name."""
     if all(map(gt, scores, scores[1:])):
         return documents
     if (total := sum(scores)) != total:  # with a nan, no comparison holds

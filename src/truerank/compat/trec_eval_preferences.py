@@ -2,8 +2,9 @@
 
 A judgement group holds the preferences of one person, at one time, about a topic. Each line gives a document a level;
 within a subgroup the higher level is preferred. A ranked list *fulfils* a preference if it ranks the preferred document
-higher, or retrieves only the preferred document (the preference is then *implied*). Documents are numbered by rank;
-documents that were not retrieved follow by name. So document i is ranked above document j if i < j and i was retrieved.
+higher, or retrieves only the preferred document (the preference is then *implied*). Documents are numbered by rank,
+followed by the documents that were not retrieved, by name. So document i is ranked above document j if i < j and i was
+retrieved.
 """
 
 from __future__ import annotations

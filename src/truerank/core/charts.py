@@ -61,7 +61,7 @@ class Chart:
         ending = os.fspath(path).rpartition(".")[2].lower()
         if ending not in (*_WRITERS, "json"):
             raise InvalidInputError(
-                f"{os.fspath(path)}: unknown kind of picture", argument="path",
+                f"{os.fspath(path)}: the kind of picture is unknown", argument="path",
                 expected="a name that ends in .svg, .png, .pdf, .html or .json",
             )  # fmt: skip
         content = json.dumps(self.to_dict()) if ending == "json" else self._drawn(ending)

@@ -63,7 +63,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
             array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
         except ValueError as error:  # parts of different lengths
             raise InvalidInputError(
-                f"{name} must be one array, got a {type(values).__name__} of parts with different shapes; convert the "
+                f"{name} must be one array, got a {type(values).__name__} of parts with different shapes. Convert the "
                 "arrays to rows with RankingData(X, y, qid)",
                 argument=name,
             ) from error

@@ -71,7 +71,7 @@ class Remedy:
         return " ".join(filter(None, (wording.verb * bool(written), written, self.purpose)))
 
     def about(self, items: list[Any]) -> "Remedy":
-        """Return the remedy with these items, if there are any, in place of values that the caller knows."""
+        """Return the remedy with these items, if any, in place of the values that the caller knows."""
         known = {name: items if items and value == [...] else value for name, value in self.arguments.items()}
         return Remedy(self.purpose, **known)
 

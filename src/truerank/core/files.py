@@ -150,7 +150,7 @@ def one_step() -> Iterator[_Step]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Add this file name to an OSError of the block that has none."""
+    """Add this file name to an OSError without a file name in the block."""
     try:
         yield
     except OSError as error:
@@ -220,7 +220,7 @@ def refuse_planted(path: str | os.PathLike[str]) -> None:
         return
     if stat.S_ISLNK(there.st_mode) or (hasattr(os, "geteuid") and there.st_uid != os.geteuid()):
         raise InvalidInputError(
-            f"{os.fspath(path)}: is a symbolic link, or belongs to another user. Remove it, or choose another place"
+            f"{os.fspath(path)} is a symbolic link, or belongs to another user. Remove it, or choose another place"
         )
 
 
@@ -236,7 +236,7 @@ def _empty(folder: Path, known: str) -> None:
 
 
 def identity(path: str | os.PathLike[str]) -> tuple[Any, ...] | None:
-    """Return a key that all paths of one regular file share, whether it exists or not; None for folders and devices.
+    """Return a key shared by all paths of one regular file, also if it does not exist; None for folders and devices.
 
     Names of new files that differ only by case or by the form of accents are one file, as on some systems.
     """
@@ -266,7 +266,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
             os.fstat(number)
             return
         if os.path.isdir(name):
-            raise InvalidInputError(f"{name}: is a folder. Name a file", code="folder")
+            raise InvalidInputError(f"{name} is a folder. Name a file", code="folder")
         if os.path.exists(name) and not os.access(name, os.W_OK):
             raise InvalidInputError(
                 f"{name}: the file is not writable. Change its permissions or name another file", code="read-only"
@@ -281,7 +281,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
         with _opened(name, "wb"):
             pass
     except OSError as error:
-        raise InvalidInputError(f"{name}: cannot be written: {error.strerror or error}") from error
+        raise InvalidInputError(f"{name} cannot be written: {error.strerror or error}") from error
 
 
 def remove_unfinished() -> None:

@@ -1,4 +1,4 @@
-"""Fits that leave the estimator unchanged if they fail."""
+"""Leave an estimator unchanged if its fit fails."""
 
 from __future__ import annotations
 

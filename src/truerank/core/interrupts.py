@@ -1,4 +1,4 @@
-"""Ensure that Ctrl-C is neither lost nor turned into another exception.
+"""Ensure that an interrupt (Ctrl-C) is neither lost nor turned into another exception.
 
 Python raises KeyboardInterrupt between two bytecodes. A call of compiled code runs bytecodes that cannot raise
 exceptions: the interrupt becomes a SystemError, or is printed and lost.

@@ -1,4 +1,4 @@
-"""Files of JSON values, one on each line, from which a killed run resumes."""
+"""Files with one JSON value on each line, from which a killed run resumes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class JsonLines:
             raise DataFileError(self._expected, self.path, code=f"not-{kind}")
         if first["question"] != question:
             raise InvalidInputError(
-                f"{self.path}: holds {others}. Name another file, or remove this one", code=f"other-{kind}"
+                f"{self.path} contains {others}. Name another file, or remove this one", code=f"other-{kind}"
             )
         return entries
 

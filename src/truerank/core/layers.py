@@ -45,7 +45,7 @@ LIBRARIES = {
 
 
 class Layers:
-    """The last finder of modules, which never finds a module."""
+    """The last finder of modules, which finds no module but explains missing layers."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:

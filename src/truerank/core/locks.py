@@ -30,7 +30,7 @@ class DescriptorLock:
 
     @staticmethod
     def take(descriptor: int, *, wait: bool = False) -> None:
-        """Lock a file, or raise: BlockingIOError if another process has locked it, OSError if the system has none."""
+        """Lock a file; raise BlockingIOError if another process has locked it, OSError if the system has no locks."""
         try:
             import fcntl
         except ImportError:
@@ -76,7 +76,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
         descriptor, created = _lock(name, os.fspath(path))
     except OSError as error:
         raise InvalidInputError(
-            f"{os.fspath(path)}: cannot be locked ({name}): {error.strerror or error}", code="no-lock"
+            f"{os.fspath(path)} cannot be locked ({name}): {error.strerror or error}", code="no-lock"
         ) from error
     try:
         yield
@@ -130,7 +130,7 @@ def _lock(name: Path, what: str) -> tuple[int, bool]:
             this = " (this one)" if owner == str(os.getpid()) else ""
             _release(descriptor)
             raise InvalidInputError(
-                f"{what}: {number}{this} is writing here. Wait until it has ended, or name another place",
+                f"{what}: {number}{this} is writing to it. Wait until it has ended, or name another place",
                 code="locked",
             ) from None
         except FileNotFoundError:

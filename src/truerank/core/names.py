@@ -24,7 +24,7 @@ def resolve(target: str) -> Any:
 
 
 def repeated(items: Iterable[T]) -> list[T]:
-    """Return the items that occur more than once, each once, in their first order.
+    """Return the items that occur more than once, each once, in order of first appearance.
 
     >>> repeated(["b", "a", "b", "c", "a"])
     ['b', 'a']
@@ -76,7 +76,7 @@ def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
     name, opened, rest = text.strip().partition("(")
     if name not in known or (opened and not rest.endswith(")")):
         raise InvalidInputError(
-            f"unknown {kind} {text!r}{nearest(name, known)}; known are: {', '.join(known)}, with settings as in "
+            f"unknown {kind} {text!r}{nearest(name, known)}. Choose among: {', '.join(known)}. Settings are written "
             "NAME(key=value, key=value)",
             code="unknown-name",
         )
@@ -86,7 +86,7 @@ def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or key not in kinds:
             raise InvalidInputError(
-                f"{name} has no parameter {key!r}; it has: {', '.join(kinds) or 'none'}", code="unknown-setting"
+                f"{name} has no parameter {key!r}. It has: {', '.join(kinds) or 'none'}", code="unknown-setting"
             )
         try:
             settings[key] = kinds[key](value.strip("'\""))

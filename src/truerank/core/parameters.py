@@ -1,4 +1,4 @@
-"""Parameters of a class, each defined once."""
+"""Declare each parameter of a class once."""
 
 from dataclasses import dataclass, field
 from typing import TypeVar, dataclass_transform

@@ -1,4 +1,4 @@
-"""Print tables and JSON, for the command line and the experiments."""
+"""Print tables and JSON for the command line and the experiments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shown(text: str) -> str:
 
 
 def printable(name: str) -> str:
-    r"""Escape characters that a line of UTF-8 cannot print: bytes of file names that are not UTF-8, control characters.
+    r"""Escape what a line of UTF-8 cannot print: control characters, and bytes of file names that are not UTF-8.
 
     >>> print(printable("caf\udce9\n"))
     caf\udce9\n
@@ -172,7 +172,7 @@ def _laid_out(rows: list[list[Any]], header: list[str]) -> tuple[list[list[str]]
 
 
 def _parts(text: str, width: int) -> list[str]:
-    """Break a cell after a comma, else at a blank, else after a punctuation mark of names, else anywhere."""
+    """Break a cell after a comma, or else at a blank, after a punctuation mark of names, or anywhere."""
     parts, rest = [], text
     while len(rest) > width:
         found = (list(re.finditer(sign, rest[: width + 1])) for sign in (", ", " ", "[/._-]"))

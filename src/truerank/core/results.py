@@ -1,4 +1,4 @@
-"""Base class of results: a sentence, remarks, and the same figures as text, JSON, a frame, Markdown, LaTeX and HTML."""
+"""Base class of results, with a sentence, remarks and figures as text, JSON, a frame, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 

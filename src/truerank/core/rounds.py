@@ -183,7 +183,7 @@ class Lines:
             self.finish()
 
     def finish(self) -> None:
-        """Print the latest round unless it is printed already."""
+        """Print the latest round if it has not been printed."""
         if self.pending:
             note(self.pending)
         self.pending = ""
@@ -200,7 +200,7 @@ def shown_progress(write: Callable[[str], None] = note) -> Iterator[None]:
 
 
 def show_line(line: str) -> bool:
-    """Print a line if progress is shown; return whether it is."""
+    """Print a line if progress is shown, and return whether progress is shown."""
     for write in _shown[-1:]:
         write(line)
     return bool(_shown)

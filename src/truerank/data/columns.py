@@ -1,4 +1,4 @@
-"""Selection of columns by names, patterns and numbers."""
+"""Select columns by names, patterns and numbers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def chosen_columns(
             if not own:
                 shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
                 raise InvalidInputError(
-                    f"{what}: there is no column {entry!r}{nearest(entry, places)}; the columns are {shown}",
+                    f"{what}: there is no column {entry!r}{nearest(entry, places)}. The columns are {shown}",
                     argument=what,
                 )
             found |= dict.fromkeys(own)

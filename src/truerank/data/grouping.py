@@ -56,7 +56,7 @@ def refuse_nested(values: np.ndarray, name: str) -> None:
     for row, cell in enumerate(values.tolist() if values.dtype.kind == "O" else []):
         if isinstance(cell, list | dict | np.ndarray):
             raise InvalidInputError(
-                f"column {name!r} has lists or structs: row {row + 1} has {cell!r:.60}; expected one value in each row",
+                f"column {name!r} must have one value in each row, but row {row + 1} has {cell!r:.60}",
                 value=name,
                 code="not-numeric",
             )
@@ -131,7 +131,7 @@ def queries_of_sizes(sizes: ArrayLike, name: str, least: int) -> np.ndarray:
         or (values < least).any()
     ):
         raise InvalidInputError(
-            f"{name} must hold the number of rows of each query, integers >= {least}, such as [120, 85]; got "
+            f"{name} must hold the number of rows of each query, integers >= {least}, such as [120, 85], got "
             f"{sizes!r:.80}. Pass the query of each row as qid",
             argument=name,
         )
@@ -232,7 +232,7 @@ class Grouping(RowsByQuery):
         """Return values `(n, …)` of the grouped rows in the caller's row order."""
         values = np.asarray(values)
         if len(values) != self.n_rows:
-            raise InvalidInputError(f"restore: got {len(values)} values for {self.n_rows} rows")
+            raise InvalidInputError(f"restore requires one value for each of the {self.n_rows} rows, got {len(values)}")
         return values if self.order is None else at_places(values, self.order)
 
 
@@ -253,7 +253,7 @@ def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") ->
 
 
 def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
-    """Group rows by query id; O(n) if the rows are grouped already, O(n log n) otherwise.
+    """Group rows by query id, in O(n) if the rows are already grouped, otherwise in O(n log n).
 
     Parameters
     ----------
@@ -277,9 +277,7 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     codes, names = _codes(qid)
     n = len(codes)
     if n_rows is not None and n != n_rows:
-        raise InvalidInputError(
-            f"qid has {n} entries but there are {n_rows} rows; give one query id for each row", argument="qid"
-        )
+        raise InvalidInputError(f"qid must have one query id for each of the {n_rows} rows, got {n}", argument="qid")
     if n == 0:
         return Grouping(np.zeros(1, dtype=np.int64), codes if names is None else names[:0], None, 0)
     bounds = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1, [n]]).astype(np.int64)
@@ -317,7 +315,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
         values = values[:, 0]  # a column, as frame[["query"]] gives it
     if values.ndim != 1:
         raise InvalidInputError(
-            f"qid must be one-dimensional, one query id for each row; got shape {values.shape}", argument="qid"
+            f"qid must be one-dimensional, one query id for each row, got the shape {values.shape}", argument="qid"
         )
     values = as_ids(values, "qid")
     if values.dtype.kind in "iub" and (values.dtype != np.uint64 or values.max(initial=0) <= np.iinfo(np.int64).max):
@@ -326,7 +324,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
         values = values.astype(np.float64, copy=False)  # the bound below is beyond float16
         if np.isnan(values).any():
             row = int(np.flatnonzero(np.isnan(values))[0])
-            raise InvalidInputError(f"qid is missing (nan) in row {row}; give every row a query id", argument="qid")
+            raise InvalidInputError(f"qid is missing (nan) in row {row}. Give every row a query id", argument="qid")
         if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_EXACT):
             return values.astype(np.int64), None
     if values.dtype.kind in "ufU":
@@ -337,7 +335,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
     for row, value in enumerate(values.tolist()):
         if is_missing(value):
             raise InvalidInputError(
-                f"qid is missing ({value!r}) in row {row}; give every row a query id", argument="qid"
+                f"qid is missing ({value!r}) in row {row}. Give every row a query id", argument="qid"
             )
         codes[row] = seen.setdefault(value, len(seen))
     names = np.empty(len(seen), dtype=object)

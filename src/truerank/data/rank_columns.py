@@ -91,7 +91,7 @@ def count_rows(values: np.ndarray) -> bool:
 
 
 def are_row_labels(values: np.ndarray) -> bool:
-    """Return whether values (n,) are distinct whole numbers from 0, as the index of a frame or of its sample is."""
+    """Return whether values (n,) are distinct whole numbers from 0, like the index of a frame or of its sample."""
     if values.dtype.kind not in "iuf" or not len(values) or not values.min() >= 0:
         return False
     return bool((values == np.floor(values)).all()) and len(np.unique(values)) == len(values)

@@ -105,7 +105,9 @@ class RankingData(Grouping):
         self.comments = None if comments is None else self.grouped(_as_text(comments, n, "comments"))
         self.feature_names = None if feature_names is None else [str(name) for name in feature_names]
         if self.feature_names is not None and len(self.feature_names) != X.shape[1]:
-            raise InvalidInputError(f"feature_names has {len(self.feature_names)} names for {X.shape[1]} columns")
+            raise InvalidInputError(
+                f"feature_names has {len(self.feature_names)} names, but X has {X.shape[1]} columns"
+            )
         if query_weight is not None:
             query_weight = as_query_weight(weights_in_order(query_weight, self, qid, y, X), self.offsets, self.order)
         self.query_weight: np.ndarray | None = query_weight
@@ -189,7 +191,7 @@ class RankingData(Grouping):
         return made
 
     def digested(self) -> dict[str, Any]:
-        """Return all data that affect a fit: not the document ids, comments and the caller's order."""
+        """Return all data that affect a fit, that is, all except document ids, comments and the caller's order."""
         X = self.X
         rows = (X.data, X.indices, X.indptr, X.shape) if is_sparse(X) else X
         names = ("y", "offsets", "query_ids", "query_weight", "sample_weight", "judged", "pooled", "position")
@@ -416,7 +418,7 @@ class Judgements(RowsByQuery):
     def from_labels(
         cls, y: ArrayLike, qid: ArrayLike | None = None, *, doc_ids: ArrayLike | None = None
     ) -> tuple[Judgements, Grouping]:
-        """Return judgements of rows in any order, and the grouping for scores in that order."""
+        """Return judgements of rows in any order, and the grouping of scores in the same order."""
         grades = as_grades(y, None)
         grouping = group_rows(qid, len(grades))
         keys = None if doc_ids is None else grouping.grouped(_as_text(doc_ids, len(grades), "doc_ids"))
@@ -475,7 +477,7 @@ def as_matrix(X: Any) -> Any:
         raise InvalidInputError(f"X must be a numeric matrix (documents, features): {error}", argument="X") from error
     if array.ndim != 2:
         raise InvalidInputError(
-            f"X must have two dimensions (documents, features), got shape {array.shape}. Reshape your data: "
+            f"X must have two dimensions (documents, features), got the shape {array.shape}. Reshape your data: "
             "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single document"
         )
     return np.ascontiguousarray(array)
@@ -488,10 +490,10 @@ def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
         grades = grades[:, 0]
     if grades.ndim != 1:
         raise InvalidInputError(
-            f"y must be one-dimensional, one grade for each row; got shape {grades.shape}", argument="y"
+            f"y must be one-dimensional, one grade for each row, got the shape {grades.shape}", argument="y"
         )
     if n_rows is not None and len(grades) != n_rows:
-        raise InvalidInputError(f"y has {len(grades)} grades but X has {n_rows} rows: inconsistent numbers of samples")
+        raise InvalidInputError(f"inconsistent numbers of samples: y has {len(grades)} grades, but X has {n_rows} rows")
     if not np.isfinite(grades).all():
         row = int(np.flatnonzero(~np.isfinite(grades))[0])
         raise InvalidInputError(f"Input y contains NaN or infinity: row {row} has grade {grades[row]}", argument="y")
@@ -542,13 +544,13 @@ def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | 
         if len(differs):
             query = int(np.searchsorted(offsets, differs[0], side="right")) - 1
             raise InvalidInputError(
-                f"query_weight by row must be constant within a query; query {query} (from 0) has "
+                f"query_weight by row must be constant within a query, but query {query} (from 0) has "
                 f"{first[query]:g} and {values[differs[0]]:g}",
                 argument="query_weight",
             )
         values = first
     if m and not (values > 0).any():
-        raise InvalidInputError("query_weight is 0 for every query; at least one must be positive")
+        raise InvalidInputError("query_weight is 0 for every query, but at least one weight must be positive")
     return np.ascontiguousarray(values)
 
 

@@ -270,7 +270,7 @@ class RowSource(ABC):
         return list(self.statistics(_each, function, state, merge=beside))
 
     def ranked(self, model: Scorer) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:
-        """Return for each part: query ids, offsets, document ids or None, and scores in grouped order."""
+        """Return for each part query ids, offsets, document ids or None, and scores in grouped order."""
         return self.each(_ranked, model)
 
     def scores(self, model: Scorer) -> np.ndarray:
@@ -289,7 +289,7 @@ class RowSource(ABC):
         if len(scores) != self.n_parts:
             raise InvalidInputError(
                 f"scores must be a ranker or a list of {self.n_parts} arrays, one for each partition, as predict "
-                f"returns them; got {type(scores).__name__} of length {len(scores)}",
+                f"returns them, got {type(scores).__name__} of length {len(scores)}",
                 argument="scores",
             )
         grouped = []
@@ -367,7 +367,7 @@ def validation_rows(data: RowSource, eval_set: Any) -> RowSource:
     if isinstance(eval_set, RankingData):
         eval_set = data.beside(eval_set)
     if not isinstance(eval_set, RowSource):
-        raise InvalidInputError("eval_set must be (X, y, qid), a RankingData or a ClusterRankingData")
+        raise InvalidInputError(f"eval_set must be (X, y, qid) or ranking data, got {type(eval_set).__name__}")
     return eval_set
 
 

@@ -1,4 +1,4 @@
-"""Folds of whole queries: random folds, folds by time, and published folds of a collection."""
+"""Divide whole queries into random folds, folds by time, or the published folds of a collection."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def query_folds(
     n_splits = check_positive_int(n_splits, "n_splits, the number of folds,", 2)
     if n_queries < n_splits:
         raise InvalidInputError(
-            f"cannot make {n_splits} folds of {n_queries} queries; there must be at least one query for each fold",
+            f"{n_splits} folds require at least {n_splits} queries, got {n_queries}. Use fewer folds",
             code="too-few-queries",
         )
     order = stream(seed_of(random_state), "query-folds").permutation(n_queries) if shuffle else np.arange(n_queries)
@@ -160,9 +160,9 @@ class _QuerySplitter:
             qid = np.asarray(X["qid"])  # type: ignore[call-overload]
         if qid is None:
             raise InvalidInputError(
-                f"{type(self).__name__} needs the query of each row: pass a data frame with a column 'qid', or "
-                "groups=qid, or qid (with sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid}; "
-                "GridSearchCV: fit(X, y, qid=qid))",
+                f"{type(self).__name__} requires the query of each row. Pass a data frame with a column 'qid', or "
+                "groups=qid, or qid (with sklearn.set_config(enable_metadata_routing=True) and "
+                f"params={{'qid': qid}}; GridSearchCV: fit(X, y, qid=qid))",
                 argument="qid",
             )
         grouping = group_rows(qid, X.shape[0] if hasattr(X, "shape") else len(X))
@@ -251,7 +251,7 @@ class QueryTimeSplit(_QuerySplitter):
         if len(order) <= self.n_splits or borders[0] == 0 or (np.diff(borders) <= 0).any():
             raise InvalidInputError(
                 f"cannot make {self.n_splits + 1} periods of {grouping.n_queries} queries with {rank.max() + 1} "
-                f"different times; each period requires several times",
+                f"different times, because each period requires several times",
                 argument="n_splits", remedies=["give a smaller n_splits"], code="too-few-times",
             )  # fmt: skip
         for start, stop in pairwise([*borders, rank.max() + 1]):
@@ -268,7 +268,7 @@ class QueryTimeSplit(_QuerySplitter):
             given = np.asarray(self.time)
             if len(given) != grouping.n_rows:
                 raise InvalidInputError(
-                    f"time must have one entry for each row, got {len(given)} for {grouping.n_rows}", argument="time"
+                    f"time must have {grouping.n_rows} entries, one for each row, got {len(given)}", argument="time"
                 )
             given = grouping.grouped(given)
             times = given[grouping.offsets[:-1]]

@@ -1,1 +1,1 @@
-"""Experiments: systems over judged queries, and the rules about evidence."""
+"""Experiments with systems over judged queries, and the rules about evidence."""

@@ -244,7 +244,7 @@ def reranking_depth(
     known = ~np.isnan(values).any(axis=1)
     values = values[known]
     if len(values) < 2:
-        raise InvalidInputError(f"{by.name} has a value for {counted(len(values), 'query')}; two are required")
+        raise InvalidInputError(f"{by.name} has a value for {counted(len(values), 'query')}, but two are required")
     verdicts = [_against_full(values, column, delta, by) for column in range(len(tried) - 1)]
     chosen = tried[chosen_depth([one.not_worse for one in verdicts])]
     differences = values[:, :-1] - values[:, -1:]
@@ -286,8 +286,8 @@ def _against_full(values: np.ndarray, column: int, margin: float, by: Any) -> Ve
     loss = failing_loss(full, ours, by)
     if loss is None:
         raise InvalidInputError(
-            f"{by.name} has no depth that is not worse, because lower is better. Choose a measure where higher is "
-            f"better",
+            f"no depth can be tested by {by.name}, because lower values are better. Choose a measure whose higher "
+            "values are better",
             argument="measure",
         )
     return decided("t", ours - full, margin, loss)

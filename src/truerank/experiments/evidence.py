@@ -64,7 +64,7 @@ class Evidence(Result):
             ]
             self.compared = experiment.with_measures(means).compare() if means else {}
         if not order:
-            raise InvalidInputError("a report requires at least one system")
+            raise InvalidInputError("a report requires at least one system, got none")
 
     @property
     def summary(self) -> str:
@@ -105,12 +105,12 @@ class Evidence(Result):
 
     @cached_property
     def rank_sets(self) -> dict[str, tuple[int, int]]:
-        """The ranks that each system can have by the first measure, all at once; empty for fewer than three systems."""
+        """The simultaneous sets of ranks of all systems by the first measure; empty for fewer than three systems."""
         return {} if self._all_pairs is None else {name: self._all_pairs.rank_sets[name] for name in self.systems}
 
     @cached_property
     def leaders(self) -> list[str]:
-        """The best system, and the systems that do not differ from it, if several systems have no stated baseline.
+        """Without a stated baseline: the best of several systems, and the systems that do not differ from it.
 
         All pairs are tested. Empty if a verdict is impossible.
         """

@@ -1,4 +1,4 @@
-"""An experiment: systems over judged queries, with their evaluation, comparison and report."""
+"""Evaluate, compare and report systems over judged queries."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Experiment:
         if rows:
             if topics is not None:
                 raise InvalidInputError(
-                    "topics applies only to runs and qrels; systems that score rows have the same queries",
+                    "topics applies only to runs and qrels. Omit it: systems that score rows have equal queries",
                     argument="topics",
                 )
             if collapse is not None:
@@ -193,7 +193,7 @@ class Experiment:
         """Set all fields; every experiment is created here."""
         known = list(names)
         if baseline is not None and baseline not in known:
-            raise InvalidInputError(f"baseline {baseline!r} is not one of {', '.join(known)}", argument="baseline")
+            raise InvalidInputError(f"baseline {baseline!r} is not among {', '.join(known)}", argument="baseline")
         stated = {"baseline": known[0] if baseline is None else baseline, "states_baseline": baseline is not None}
         vars(self).update(stated | settled)
 
@@ -401,7 +401,7 @@ class Experiment:
         ]
 
     def power(self, effect: float | None = None, **settings: Unpack[PowerSettings]) -> QueriesNeeded:
-        """Return how many queries a test requires to find a difference between two systems, predicted from these.
+        """Predict from these queries how many queries a test requires to find a difference between two systems.
 
         Parameters
         ----------
@@ -490,7 +490,7 @@ class Experiment:
         return dict(resolve("truerank.experiments.segments:compared_segments")(self))
 
     def _part(self, name: str) -> Experiment:
-        """Return the experiment of the queries of a segment, whose training queries and topics are settled anew."""
+        """Return the experiment of the queries of a segment, whose training queries and topics are settled again."""
         known = {str(query) for query, own in self.segments.items() if str(own) == name}
         queries = next(iter(self._all.values()))[0].query_ids.tolist()
         chosen = np.array([number for number, query in enumerate(queries) if str(query) in known])

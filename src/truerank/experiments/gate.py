@@ -177,8 +177,8 @@ def _check_margin(margin: float, new: np.ndarray, old: np.ndarray, measure: Meas
     loss, n = failing_loss(old, new, measure), int(np.count_nonzero(~np.isnan(new + old)))
     if loss is not None and n and margin <= (least := least_margin(loss, n)):
         raise InvalidInputError(
-            f"with {counted(n, 'query')}, even equal systems do not pass at margin={margin:g}; a margin above "
-            f"{least:.4g} or {least_queries(loss, margin)} queries are required",
+            f"with {counted(n, 'query')}, even equal systems do not pass at margin={margin:g}, which requires "
+            f"{least_queries(loss, margin)} queries, or a margin above {least:.4g}",
             argument="margin",
             value=margin,
             remedies=[Remedy("to run the gate nevertheless", inconclusive="pass")],
@@ -201,7 +201,7 @@ def _notes(qrels: Qrels, sides: Mapping[str, Run]) -> list[str]:
         example = next(sorted(own)[0] for own in relevant.values() if own)
         raise InvalidInputError(
             "no result of the two systems is a relevant document: the results have ids such as "
-            f"{next(iter(found[0][1]))!r:.60}, and the gold set such as {example!r:.60}; expected the same ids",
+            f"{next(iter(found[0][1]))!r:.60}, and the gold set such as {example!r:.60}. Both must have the same ids",
             code="no-shared-documents",
             remedies=[COLLAPSE],
         )
@@ -235,7 +235,7 @@ def _floors(
         kind, _, depth = name.partition("@")
         if kind not in _LOSSES or (depth and (kind != "no-relevant" or not depth.isdecimal())):
             raise InvalidInputError(
-                f"unknown loss {name!r}; at_most has no-relevant@K, no-relevant and unanswered", argument="at_most"
+                f"unknown loss {name!r}. Choose among no-relevant@K, no-relevant and unanswered", argument="at_most"
             )
         if kind == "unanswered":
             loss = np.where(best_grade(judgements) > 0, 1.0 - answered, np.nan)

@@ -61,14 +61,14 @@ def about_topics(coverage: Coverage) -> list[Remark]:
 
 
 def check_shared_topics(qrels: Qrels, runs: Mapping[str, Iterable[str]]) -> None:
-    """Raise an InvalidInputError if a run, by its topics, has no topic of the qrels."""
+    """Raise an InvalidInputError if a run has no topic of the qrels."""
     judged = qrels.query_ids.tolist()
     for name, topics in runs.items():
         own = list(topics)
         if set(judged).isdisjoint(own):
             raise InvalidInputError(
-                f"run {name!r} has no topic of the qrels: its topics are {_some(own)}, but the topics of the qrels are "
-                f"{_some(judged)}",
+                f"run {name!r} has no topic of the qrels: its topics are {_some(own)}, but the topics of the qrels "
+                f"are {_some(judged)}. Check that both have the same topic ids",
                 code="no-shared-topic",
             )
 

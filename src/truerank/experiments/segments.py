@@ -32,7 +32,7 @@ def labels_in(gold: Any, segments: str | Mapping[Any, Any]) -> tuple[Any, Mappin
     if segments not in known.segments:
         fields = ", ".join(known.segments) or "none"
         raise InvalidInputError(
-            f"the gold set has no field {segments!r} for segments; its fields are: {fields}", argument="segments"
+            f"the gold set has no field {segments!r} for segments. Its fields are: {fields}", argument="segments"
         )
     labels = known.segments[segments]
     return known.qrels, {query: labels.get(query, "") for query in map(str, known.qrels.query_ids.tolist())}

@@ -1,4 +1,4 @@
-"""Systems, and their conversion to scores of judged documents.
+"""Convert systems to scores of judged documents.
 
 Over qrels, a system is a run. Over judged rows, a system is scores, a column, a fitted ranker, or a file of one of
 these; a ranker reads its training columns.
@@ -280,7 +280,7 @@ def _column(rows: Any, name: str, where: str) -> np.ndarray:
     own = rows.restore(np.asarray(column.toarray() if hasattr(column, "toarray") else column)[:, 0])
     if np.isnan(own).any():
         raise InvalidInputError(
-            f"column {name!r} cannot be used as scores: it has no value in {int(np.isnan(own).sum())} rows",
+            f"column {name!r} cannot be used as scores: {int(np.isnan(own).sum())} of {len(own)} rows have no value",
             remedies=["fill them in", "write the scores to a file, one for each row"],
             code="missing-scores",
         )
@@ -288,7 +288,7 @@ def _column(rows: Any, name: str, where: str) -> np.ndarray:
 
 
 def _values(name: str, system: Any, columns: Mapping[str, np.ndarray], n_rows: int) -> tuple[float, bool, Any]:
-    """Return the sign of scores, whether their order was stated, and the scores in the caller's row order."""
+    """Return scores in the caller's row order, their sign, and whether their order was stated."""
     if isinstance(system, str | os.PathLike):
         from truerank.io.scores import read_scores
 

@@ -133,7 +133,7 @@ def _member(calibrator: object) -> Member:
             return _between_corners(LOG_ODDS, corners, calibrator.monotone_log_odds_)
         return _of_densities(calibrator)
     raise InvalidInputError(
-        f"a {type(calibrator).__name__} has no formula that another program can compute. Use a method of `truerank "
+        f"{type(calibrator).__name__} has no formula that another program can compute. Use a method of `truerank "
         "calibrate`: pool, platt, isotonic, beta, …"
     )
 
@@ -153,7 +153,7 @@ def _between_corners(kind: int, scores: np.ndarray, values: np.ndarray) -> Membe
 
 
 def _of_densities(calibrator: Any) -> Member:
-    """Return the log of a ratio of two densities, each with one parabola on either side of its mode."""
+    """Return the log ratio of two densities, each with one parabola on either side of its mode."""
     sides, (low, high) = calibrator.predictive_, calibrator.flat_
     # If a density jumps at its mode, the mode has its own value.
     jumps = [mode for mode, _, left, _, _, right, _, _ in sides if left != right]

@@ -356,7 +356,7 @@ def _measured(
     expected: np.ndarray, found: dict[str, np.ndarray], offsets: np.ndarray, cases: list[int], tolerance: np.ndarray,
     form: ModelForm, made_up: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return a certificate's comparisons of scores: of rows, then of border, missing and merged cases."""
+    """Return a certificate's comparisons of scores for rows, and for border, missing and merged cases."""
     n_rows = int(offsets[-1])
     rounding = _ROUNDING if form.calibration is not None else 0.0
     changed, firsts = np.zeros((2, len(offsets) - 1), dtype=bool)
@@ -413,7 +413,7 @@ def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
         if len(beyond):
             name, value = form.names[columns[beyond[0]]], values[beyond[0]]
             raise InvalidInputError(
-                f"the {what} hold {value:.3g} in column {name!r}, and programs that read {format} hold features as "
+                f"the {what} have {value:.3g} in column {name!r}, but programs that read {format} store features as "
                 "float32, at most 3.4e38. Scale the column and train again, or export to a format of float64: "
                 "lightgbm, python, c, painless, vespa."
             )
@@ -476,7 +476,7 @@ def saw_missing(form: ModelForm) -> bool | None:
 def compare_orders(
     expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray, slack: float = 0.0, rows_in_order: bool = True
 ) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Return queries with another order (m,), with another first document (m,), ties made and ties broken.
+    """Return the queries with another order (m,) and with another first document (m,), and the ties made and broken.
 
     Both sides sort by descending score, and documents that tie, or are within `slack` of the next one, in the order of
     the rows; or, with `rows_in_order=False`, in any order. A query with a row that one side does not score (nan) counts

@@ -1,4 +1,4 @@
-"""Collect rows to compare an export with its model: given, at thresholds, with missing values, or generated."""
+"""Collect rows for comparing an export with its model: given or generated, at thresholds, with missing values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translate a program to a language with braces, C or Painless, by a table from nodes to text."""
+"""Translate a program to a language with braces (C or Painless) by a table from nodes to text."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def deploy(
     kind = kind_of(kind, url)
     if not re.fullmatch(r"\w[\w.-]*", name, re.ASCII):  # it becomes part of addresses
         raise InvalidInputError(
-            f"the name must be of letters a to z, digits, '_', '-' and '.', and must not begin with '-' or '.', "
+            "the name must consist of letters a to z, digits, '_', '-' and '.', and must not begin with '-' or '.', "
             f"got {name!r}",
             argument="name",
         )
@@ -183,7 +183,7 @@ def _order_features(
     there = _there(engine, f"_ltr/_featureset/{quoted(feature_set)}", form, lambda there: there["_source"])
     if there is None:
         raise InvalidInputError(
-            f"the LTR plugin has no feature set {feature_set!r}. Put it to _ltr/_featureset first",
+            f"the LTR plugin has no feature set {feature_set!r}. Create it with PUT _ltr/_featureset/NAME first",
             argument="feature_set",
         )
     known = [own["name"] for own in there["featureset"]["features"]]
@@ -192,7 +192,7 @@ def _order_features(
     lacking = [own for own in used if own not in known]
     if lacking:
         raise InvalidInputError(
-            f"the feature set {feature_set!r} lacks {lacking[0]!r}, which the model uses; it has: "
+            f"the feature set {feature_set!r} lacks {lacking[0]!r}, which the model uses. It has: "
             f"{told(', '.join(known))}",
             argument="feature_set",
             remedies=["add it there", Remedy("to name the model's columns as there", feature_names=[...])],

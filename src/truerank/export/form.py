@@ -50,7 +50,7 @@ def comment(text: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """Replace everything but ASCII letters, digits and underscores by underscores."""
+    """Replace all characters except ASCII letters, digits and underscores by underscores."""
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
@@ -290,7 +290,7 @@ def _form_of_steps(model: Scorer, steps: list[Any], feature_names: Sequence[str]
         if name.endswith("InQuery"):
             raise InvalidInputError(
                 f"{name} scales a column by the other documents of the query, but an engine scores one document at a "
-                "time, so no format can hold it. Train on features as the engine computes them, or scale them there"
+                "time, so no format can store it. Train on features as the engine computes them, or scale them there"
             )
         if hasattr(step, "get_support"):
             kept = np.flatnonzero(step.get_support()).tolist()
@@ -316,8 +316,8 @@ def _unbinned(form: ModelForm, binning: Any) -> ModelForm:
         return form  # trained on codes, with the thresholds of the columns
     if not isinstance(form.body, Linear):
         raise InvalidInputError(
-            "an export cannot hold ScoreBinning before a ranker that is not linear; fit it without ScoreBinning: trees "
-            "and RankBoost bin the columns themselves"
+            "an export cannot contain ScoreBinning before a ranker that is not linear. Fit it without ScoreBinning: "
+            "trees and RankBoost bin the columns themselves"
         )
     form = as_linear(form)
     names = tuple(default_names(len(binning.edges_)))
@@ -341,12 +341,12 @@ def _normalizers(step: Any) -> Normalizers:
         return Normalizers(step.scale_, step.min_, affine=True)
     if name in ("ColumnTransformer", "FeatureUnion"):
         raise InvalidInputError(
-            f"an export cannot hold a {name} before the ranker; choose and prepare the columns before the features are "
-            "written, and fit the ranker on these, or use make_pipeline(one scaling of all columns, ranker)",
+            f"an export cannot contain {name} before the ranker. Choose and prepare the columns before the features "
+            "are written, and fit the ranker on these, or use make_pipeline(one scaling of all columns, ranker)",
             code="step",
         )
     raise InvalidInputError(
-        f"an export cannot hold a {name} before the ranker, only StandardScaler, RobustScaler, MaxAbsScaler, "
+        f"an export cannot contain {name} before the ranker, only StandardScaler, RobustScaler, MaxAbsScaler, "
         "MinMaxScaler(clip=False), ScoreBinning and selections of columns. Apply it in the engine, or before the "
         "features are written"
     )
@@ -363,8 +363,8 @@ def _form_of_ranker(model: Any) -> ModelForm:
     if isinstance(known, ModelForm):
         return known
     without_formula = InvalidInputError(
-        f"a {type(model).__name__} has no formula that another program can compute. Export a linear ranker, "
-        "RankBoost, boosted trees or an imported model",
+        f"{type(model).__name__} has no formula that another program can compute. Export a linear ranker, RankBoost, "
+        "boosted trees or an imported model",
         code="no-formula",
     )
     if not hasattr(model, "fit"):

@@ -145,7 +145,7 @@ def export_model(
     if why is not None:
         if distil is None:
             raise InvalidInputError(
-                f"{format} cannot hold this model: {why.what}",
+                f"{format} cannot represent this model: {why.what}",
                 argument="format",
                 value=format,
                 remedies=why.remedies,

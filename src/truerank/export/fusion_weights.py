@@ -210,7 +210,7 @@ def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float
     check_choice(engine, "engine", ENGINES)
     if not isinstance(model, RunFusion):
         raise InvalidInputError(
-            f"engines require one weight per run, got a {type(model).__name__}. Fit RunFusion(nonnegative=True)"
+            f"engines require one weight per run, got {type(model).__name__}. Fit RunFusion(nonnegative=True)"
         )
     weights = model.run_weights()
     if not model.nonnegative:

@@ -347,7 +347,7 @@ def _sequence(statements: list[Expression]) -> Expression:
 
 
 def _divided(test: Expression, own: Frame, rows: Reached) -> tuple[Any, Any, Any]:
-    """Return the rows that pass a test, those that fail, and the test by row; or whether all rows pass."""
+    """Return the rows that pass a test, the rows that fail, and the test by row, or whether all rows pass."""
     found = np.asarray(test(own, rows)).astype(bool)
     if found.ndim == 0 or found.all() or not found.any():
         return rows, rows, bool(found.all())

@@ -74,8 +74,8 @@ def _lightgbm_tree(trees: BinaryTrees, root: int) -> str:
 def _leaves_below(left: list[int]) -> list[int]:
     """Return the number of leaves below each node of a tree in breadth-first order.
 
-    It replaces the number of training rows, which a model does not keep. Explanations divide the count of a node by the
-    count of its parent, so the counts of two children must add up.
+    It replaces the number of training rows, which a model does not keep. Explanations divide the count of a node by
+    that of its parent, so the counts of two children must add up to it.
     """
     count = [1] * len(left)
     for place in range(len(left) - 1, -1, -1):
@@ -88,7 +88,7 @@ def write_xgboost(form: ModelForm, name: str, inputs: str) -> str:
     """Return the JSON for `Booster(model_file=…)`, which does not contain `name`."""
     bad = next((own for own in form.names if any(c in "[]<" for c in own)), None)
     if bad is not None:
-        raise InvalidInputError(f"XGBoost allows none of []< in feature names, got {bad!r}")
+        raise InvalidInputError(f"XGBoost allows none of []< in feature names, got {bad!r}. Rename it")
     constant = form.start + form.intercept
     if isinstance(form.body, Linear):
         form, constant = as_linear(form), 0.0  # a constant would cost the float32 sums their last digits

@@ -113,7 +113,7 @@ def verify(
     tolerance: float = 1e-5,
     timeout: float = 30.0,
 ) -> Verification:
-    """Rerank queries with a deployed model and compare its scores with ours on the features that the engine logs.
+    """Rerank queries with a deployed model, and compare its scores with truerank's on the engine's logged features.
 
     Each query is sent three times: with logging of the features of the first `window` documents, unchanged, and
     reranked. A Painless script receives the scores of named queries as parameters. The LTR plugin and Solr compute
@@ -254,7 +254,7 @@ class _Ranked(NamedTuple):
 
 @dataclass
 class _Way:
-    """One model in one kind of engine: answers with and without the model, and logged documents and features (n, p).
+    """One model in one kind of engine: answers with and without it, and logged documents with features (n, p).
 
     `reranked` returns the reranked documents, the shift of their scores and the bytes of the request.
     """

@@ -44,7 +44,7 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
     bad = next((own for own in form.names if own in _WORDS or not _FEATURE.fullmatch(own)), None)
     if bad is not None:
         raise InvalidInputError(
-            f"{bad!r} is no feature of Vespa, such as bm25(title), attribute(age) or age",
+            f"{bad!r} is not a feature of Vespa. Features are, for example, bm25(title), attribute(age) or age",
             argument="feature_names",
             value=bad,
             remedies=[Remedy(feature_names=[...])],

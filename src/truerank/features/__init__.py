@@ -1,1 +1,1 @@
-"""Features: scores of several systems as a matrix, transformers within the query, and score binning."""
+"""Features for rankers: scores of several systems as a matrix, transformers within the query, and score binning."""

@@ -40,7 +40,7 @@ def weighted_sum(pool: RunPool, feature: RunFeature, weights: ArrayLike | None =
     own = pool.checked_weights(None if weights is None else np.asarray(weights, dtype=np.float64))
     absent = feature.absent(pool)  # (m r,)
     if not np.isfinite(absent).all():
-        raise InvalidInputError(f"{feature} cannot be added over runs; choose a feature with one number for each run")
+        raise InvalidInputError(f"{feature} cannot be added over runs. Choose a feature with one number for each run")
     each = (feature.values(pool) - pool.spread(absent)) * own[pool.run_of_entry]
     everywhere = (absent.reshape(pool.n_queries, pool.n_runs) * own).sum(axis=1)
     return pool.add_up(each) + everywhere[pool.query_of_row]
@@ -85,8 +85,8 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     check_choice(method, "method", (*METHODS, *WEIGHTED_METHODS))
     if (weights is None) == (method in WEIGHTED_METHODS):
         raise InvalidInputError(
-            f"got method {method!r} with{'out' * (weights is None)} weights; {', '.join(WEIGHTED_METHODS)} require a "
-            f"weight for each run, and all other methods accept no weights",
+            f"got method {method!r} with{'out' * (weights is None)} weights. {', '.join(WEIGHTED_METHODS)} require a "
+            "weight for each run, and all other methods accept no weights",
             argument="weights",
         )
     pool = runs if isinstance(runs, RunPool) else RunPool(runs)

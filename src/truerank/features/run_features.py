@@ -158,7 +158,7 @@ class Gap(RunFeature):
 
 @dataclass(frozen=True)
 class Agreement(RunFeature):
-    """Share of the topic's runs that retrieved the document: a single column."""
+    """A single column with the share of the topic's runs that retrieved the document."""
 
     NAME: ClassVar[str] = "agreement"
 
@@ -223,9 +223,7 @@ class FeatureSet:
 
     def __post_init__(self) -> None:
         if not self.parts or len(set(self.parts)) < len(self.parts):
-            raise InvalidInputError(
-                f"got the features {str(self) or 'none'}; expected at least one feature, each only once"
-            )
+            raise InvalidInputError(f"expected at least one feature, each only once, got {str(self) or 'none'}")
 
     def __add__(self, other: RunFeature | FeatureSet) -> FeatureSet:
         return FeatureSet(self.parts + (other.parts if isinstance(other, FeatureSet) else (other,)))

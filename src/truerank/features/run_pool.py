@@ -85,8 +85,8 @@ class RunPool(RowsByQuery):
             topics = [topic for topic in judged.query_ids.tolist() if any(topic in place for place in places)]
             if not topics:
                 raise InvalidInputError(
-                    f"the runs and the qrels share no topic: run {self.names[0]} has {list(places[0])[:3]}…, the qrels "
-                    f"have {judged.query_ids[:3].tolist()}…; topics are compared as text",
+                    f"the runs and the qrels share no topic: run {self.names[0]} has {list(places[0])[:3]}…, the "
+                    f"qrels have {judged.query_ids[:3].tolist()}…. Topics are compared as text",
                     code="no-common-topic",
                 )
         self.query_ids = np.array(topics, dtype=str)
@@ -271,9 +271,9 @@ class RunPool(RowsByQuery):
         lacking = [name for name in names if name not in self.names]
         if lacking:
             raise InvalidInputError(
-                f"the runs {', '.join(self.names[:6])}{' …' * (len(self.names) > 6)} lack {', '.join(lacking[:6])}; "
-                f"the model requires {', '.join(names[:6])}{' …' * (len(names) > 6)}. The name of a run is the name of "
-                f"its file without suffixes",
+                f"the runs {', '.join(self.names[:6])}{' …' * (len(self.names) > 6)} lack {', '.join(lacking[:6])}. "
+                f"The model requires {', '.join(names[:6])}{' …' * (len(names) > 6)}. The name of a run is the name "
+                "of its file without suffixes",
                 code="lost-run",
             )
         return self.select_runs([self.names.index(name) for name in names])
@@ -332,7 +332,7 @@ def judged_pool(runs: object, qrels: object = None) -> RunPool:
         return runs
     if qrels is None:
         raise InvalidInputError(
-            "no qrels were given; a learned fusion requires judgements of the runs' topics", argument="qrels"
+            "no qrels were given, but a learned fusion requires judgements of the runs' topics", argument="qrels"
         )
     return RunPool(runs, as_qrels(qrels))
 

@@ -111,7 +111,7 @@ def vector_features(data: RowsLike, encoders: Mapping[str, tuple[Any, Any]]) -> 
 
     data = rows_of(data)
     if data.doc_ids is None:
-        raise InvalidInputError("the rows have no doc_ids, which find the vectors of documents", argument="data")
+        raise InvalidInputError("the rows have no doc_ids, by which vectors of documents are found", argument="data")
     blocks, names = [data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)], list(names_of(data))
     for name, (documents, queries) in encoders.items():
         held, asked = _pair(read_vectors(documents), read_vectors(queries))
@@ -127,8 +127,7 @@ def _pair(documents: Vectors, queries: Vectors) -> tuple[Vectors, Vectors]:
     p, other = documents.values.shape[1], queries.values.shape[1]
     if p != other:
         raise InvalidInputError(
-            f"vectors of documents have {p} numbers, but vectors of queries have {other}; expected vectors of one "
-            f"encoder",
+            f"vectors of documents have {p} numbers, but vectors of queries have {other}. Use vectors of one encoder",
             code="length",
         )
     return documents, queries
@@ -213,7 +212,7 @@ def _similarities(data: RankingData, held: Vectors, asked: Vectors) -> tuple[np.
     for query, (start, stop) in zip(map(str, data.query_ids.tolist()), zip(data.offsets, data.offsets[1:])):
         if query not in query_place:
             raise InvalidInputError(
-                f"{asked.name}: query {query!r} has no vector; expected a vector for each query", code="query"
+                f"{asked.name}: query {query!r} has no vector. Add a vector for each query", code="query"
             )
         rows = np.array([place.get(name, -1) for name in texts[start:stop]])
         there = rows >= 0

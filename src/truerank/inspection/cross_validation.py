@@ -356,7 +356,7 @@ class LearnerComparison(ComparedLearners):
 
     @property
     def about(self) -> str:
-        """A text with the population and the test."""
+        """A text that names the population and the test."""
         return (
             f"learning procedures on data like these: {self.measure} ({self.convention}), corrected resampled t-test "
             f"over {self.repeats} x {self.folds} folds with {self.folds - 1} degrees of freedom, p adjusted by Holm"

@@ -225,7 +225,7 @@ def explain(
         raise InvalidInputError("`above` and `below` are the same document. Name two documents", argument="above")
     known = _dense(data.X, slice(None)) if reference is None else np.asarray(reference, dtype=np.float64)
     if known.ndim != 2 or known.shape[1] != X.shape[1] or len(known) == 0:
-        raise InvalidInputError(f"reference must be rows of {X.shape[1]} columns, got shape {known.shape}")
+        raise InvalidInputError(f"reference must be rows of {X.shape[1]} columns, got the shape {known.shape}")
     contributions, method = _contributions(ranker, score, X, i, j, known)
     names = shown_names(data.feature_names, X.shape[1])
     own = [k for k in range(X.shape[1]) if not _of_the_query(data, X, k)]
@@ -290,7 +290,9 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
     """Return the number of the query and its rows, in grouped order."""
     if query is None:
         if above is None:
-            raise InvalidInputError("name the query, or two rows by their numbers (`above`, `below`)", argument="query")
+            raise InvalidInputError(
+                "no document is named. Name the query, or two rows (`above`, `below`)", argument="query"
+            )
         places = [_place(data, row) for row in (above, below) if row is not None]
         numbers = {int(np.searchsorted(data.offsets, place, side="right")) - 1 for place in places}
         if len(numbers) > 1:
@@ -306,7 +308,7 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
         if not len(found):
             few = ", ".join(str(name) for name in data.query_ids[:5])
             raise InvalidInputError(
-                f"query {query!r} is not in the data; the first of {data.n_queries} queries are: {few}",
+                f"query {query!r} is not in the data. The first of its {data.n_queries} queries are: {few}",
                 argument="query",
             )
         number = int(found[0])
@@ -339,7 +341,7 @@ def _pair(
             if not len(found):
                 few = ", ".join(data.doc_ids[rows[order[:5]]].tolist())
                 raise InvalidInputError(
-                    f"document {document!r} is not in query {query!r}; its first documents are: {few}"
+                    f"document {document!r} is not in query {query!r}. Its first documents are: {few}"
                 )
             if len(found) > 1:
                 raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Evidence for a learned fusion: cross-validation in comparison with unlearned methods."""
+"""Compare a learned fusion with unlearned methods by cross-validation."""
 
 from __future__ import annotations
 

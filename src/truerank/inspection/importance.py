@@ -1,4 +1,4 @@
-"""Importance of features: the loss of a measure when a feature is shuffled within queries, or removed."""
+"""Measure the importance of features: the loss when a feature is shuffled within queries, or removed."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def removal_importance(
     ranker, measure, convention
         See `permutation_importance`; p + 1 clones of the ranker are fitted.
     train, test : RankingData, data frames, or paths of files of rows
-        Training rows, and rows of other queries for the measure. A warning names queries of both sets.
+        Training rows, and rows of other queries for the measure. A warning names queries that are in both sets.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def removal_importance(
     if not isinstance(train.X, np.ndarray) or not isinstance(test.X, np.ndarray):
         raise InvalidInputError("removal_importance requires dense rows. Call X.toarray()")
     if train.n_features != test.n_features:
-        raise InvalidInputError(f"train has {train.n_features} features, test has {test.n_features}", argument="train")
+        raise InvalidInputError(f"train has {train.n_features} features, but test {test.n_features}", argument="train")
     if train.n_features < 2:
         raise InvalidInputError("removal_importance requires at least two features", code="one-feature")
     pinned = measure_of(ranker, measure, convention)
@@ -283,7 +283,7 @@ def partial_dependence(
     if isinstance(feature, str):
         if feature not in names:
             raise InvalidInputError(
-                f"no feature is called {feature!r}; the first features are: {', '.join(names[:5])}", argument="feature"
+                f"no feature is called {feature!r}. The first features are: {', '.join(names[:5])}", argument="feature"
             )
         feature = names.index(feature)
     if isinstance(feature, bool) or not isinstance(feature, int | np.integer) or not 0 <= feature < data.n_features:

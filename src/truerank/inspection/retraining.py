@@ -63,7 +63,8 @@ def decide(
     measure: Measure | None = None,
     random_state: RandomState = 0,
 ) -> Decision:
-    """Return the verdict on a candidate from values (m,) by query of the candidate and another model; higher is better.
+    """Return the verdict on a candidate from values (m,) by query of it and another model; higher is
+    better.
 
     "better" requires a p below the level, a gain by the test itself, and a mean that does not fall. "not worse"
     requires a margin and a test of the mean, and is decided as `compare` does, with the interval at the level.

@@ -66,7 +66,7 @@ class ComparedLearners(Result):
 
     @property
     def about(self) -> str:
-        """A text with the population and the test."""
+        """A text that names the population and the test."""
         raise NotImplementedError
 
     @property
@@ -161,7 +161,7 @@ class SeedComparison(ComparedLearners):
 
     @property
     def about(self) -> str:
-        """A text with the population and the test."""
+        """A text that names the population and the test."""
         return (
             f"learners that are trained on these folds, over seeds and similar queries: {self.measure} "
             f"({self.convention}), {counted(self.queries, 'query')} x {counted(self.seeds, 'seed')}, crossed random "
@@ -356,7 +356,7 @@ class SeededValidation(Result):
 
 
 def crossed_test(d: np.ndarray) -> tuple[float, float, float, float, float, float]:
-    """Test the mean of differences (S seeds, m queries): mean, ends of the 95 % interval, both standard errors, p.
+    """Test the mean of differences (S seeds, m queries); return mean, 95 % interval, both standard errors, and p.
 
     The model is d_sq = μ + Q_q + S_s + E_sq with independent random effects of queries and seeds. With the mean squares
     M_Q, M_S and M_E of the two-way table, the estimated variance of the mean is
@@ -366,7 +366,7 @@ def crossed_test(d: np.ndarray) -> tuple[float, float, float, float, float, floa
     Its parts a = max(M_Q - M_E, 0)/(S m) and b = M_S/(S m) have m - 1 and S - 1 degrees of freedom, and the quantile is
     the mean of Student's quantiles with weights a and b (Cochran and Cox 1957, section 4.14). Satterthwaite's degrees
     of freedom reject a true null hypothesis in 7 to 12 % of samples with two or three seeds. A part b without the
-    interaction does so in 6 to 10 % for equal learners, which have no effect of queries. Queries that are NaN are left
+    interaction does so in 6 to 10 % for equal learners, which have no effect of queries. Queries with NaN are left
     out. p is 1 without any difference, and NaN if all differences are equal.
     """
     from scipy.special import stdtrit

@@ -48,7 +48,7 @@ class Between:
     def __post_init__(self) -> None:
         if not self.low < self.high or (self.log and self.low <= 0):
             raise InvalidInputError(
-                f"a range requires low < high, and low > 0 with log; got {self.low!r} to {self.high!r}"
+                f"a range requires low < high, and low > 0 with log, got {self.low!r} to {self.high!r}"
             )
 
 
@@ -79,7 +79,7 @@ SPACES: dict[str, dict[str, Any]] = {
 class Tuning:
     """The result of `tune`.
 
-    `best_value` is the mean over the folds' held-out queries. This maximised value is too optimistic: evaluate the
+    `best_value` is the mean over the folds' held-out queries. The maximised value is too optimistic, so evaluate the
     ranker on other queries. A trial is `{"number", "params", "values" (by fold), "mean", "rounds", "error"}`.
     """
 
@@ -179,7 +179,7 @@ def tune(
             best = trial
     if best is None:
         raise InvalidInputError(
-            f"no setting could be fitted; the first trial failed with: {done[0]['error']}", code="nothing-fitted"
+            f"no setting could be fitted. The first trial failed with: {done[0]['error']}", code="nothing-fitted"
         )
     chosen = dict(best["params"])
     if best["rounds"] is not None:
@@ -213,7 +213,7 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
         elif not isinstance(values, Between):
             values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
             if not values:
-                raise InvalidInputError(f"{name}: expected a list of values or range (low, high), got {space[name]!r}")
+                raise InvalidInputError(f"{name}: expected a list or a range (low, high), got {space[name]!r}")
         checked[name] = values
     return checked
 
@@ -230,7 +230,7 @@ def _pairs(data: Any, cv: CV | None, seed: int) -> tuple[list[tuple[RankingData,
         tuple(rows_of(part) for part in (pair if isinstance(pair, tuple | list) else [pair])) for pair in data
     ]
     if not given:
-        raise InvalidInputError("data: got no (training, held-out) pairs", argument="data")
+        raise InvalidInputError("data must contain at least one (training, held-out) pair, got none", argument="data")
     return given, RankingData.concatenate(list(given[0]))
 
 
@@ -268,7 +268,7 @@ def _tried(
 
 
 def _grid(ranges: dict[str, Any], done: list[dict[str, Any]]) -> Any:
-    """Yield, in order, the combinations without a trial."""
+    """Yield the combinations without a trial, in order."""
     known = {json.dumps(trial["params"], sort_keys=True) for trial in done}
     for combination in itertools.product(*ranges.values()):
         settings = dict(zip(ranges, combination))

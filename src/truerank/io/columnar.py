@@ -1,4 +1,4 @@
-"""Open Parquet, Arrow and Feather files; reject a file that expands too much before memory holds it."""
+"""Open Parquet, Arrow and Feather files, and reject a file that expands too much before it is in memory."""
 
 from __future__ import annotations
 

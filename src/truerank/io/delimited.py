@@ -44,5 +44,5 @@ def read_records(path: PathLike, kind: str, n_rows: int) -> list[bytes]:
     record = rb'(?:[^"\r\n]++|(?<![^%b\r\n])"(?:[^"]++|"")*+(?:"|\Z)|")++(?:\r\n?|\n|\Z)'
     found = [match[0] for match in re.finditer(record % dialect(kind, text)[0].encode(), text)]
     if len(found) != n_rows + 1:
-        raise DataFileError(f"has {len(found) - 1} records and {n_rows} rows. Check the quotation marks", str(path))
+        raise DataFileError(f"has {len(found) - 1} records, but {n_rows} rows. Check its quotation marks", str(path))
     return found

@@ -1,4 +1,4 @@
-"""Document ids as UTF-8 bytes, converted to strings only on demand."""
+"""Store document ids as UTF-8 bytes, and convert them to strings only on demand."""
 
 from __future__ import annotations
 

@@ -147,11 +147,11 @@ def read_documents(
         raise DataFileError(none, name)
     if n_skipped:
         more = "" if n_skipped <= len(skipped) else f"; and {n_skipped - len(skipped)} more"
-        warn(f"{name}: {n_skipped} bad documents were left out ({'; '.join(skipped)}{more})")
+        warn(f"{name}: bad documents were left out: {n_skipped} ({'; '.join(skipped)}{more})")
     if n_html:
-        warn(f"{name}: {n_html} documents contain HTML tags, whose names are indexed as words. Remove the tags first")
+        warn(f"{name}: HTML tags in {n_html} document(s) are indexed as words. Remove the tags first")
     if n_empty:
-        warn(f"{name}: {n_empty} documents have no text; they are kept with length 0, and no query will find them")
+        warn(f"{name}: documents without text ({n_empty}) are kept with length 0, and no query will find them")
 
 
 def read_queries(source: object, *, field: str | None = None) -> list[Document]:
@@ -201,7 +201,7 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
         raise DataFileError(_NONE.format("queries"), name)
     empty = [query.id for query in queries if not query.text["text"].strip()]
     if empty:
-        warn(f"{name}: {len(empty)} queries are empty and find no document, the first of them {empty[0]!r}")
+        warn(f"{name}: empty queries find no document: {len(empty)}, such as {empty[0]!r}")
     return queries
 
 
@@ -238,8 +238,8 @@ def read_judgements(source: object) -> Qrels:
         for number, row in enumerate(rows, 1):
             if row[2] not in CRANFIELD_GRADES:
                 raise DataFileError(
-                    f"three columns are Cranfield's 'query doc grade' with a grade in 1, 2, 3, 4, -1, got {row[2]!r}; "
-                    "TREC qrels have four",
+                    f"three columns are Cranfield's 'query doc grade' with a grade in 1, 2, 3, 4, -1, got {row[2]!r}. "
+                    "TREC qrels have four columns",
                     name,
                     number,
                     code="columns",
@@ -504,7 +504,7 @@ def _of_sgml(lines: Iterator[tuple[int, bytes | None]], tag: bytes) -> Iterator[
 
 
 def _cut(text: bytes, tag: bytes) -> tuple[bytes, bool, bytes]:
-    """Return the text before a tag (in either case), whether the tag was found, and the text after the tag."""
+    """Return the text before a tag (in upper or lower case), whether the tag was found, and the text after it."""
     place = text.lower().find(tag)
     return (text, False, b"") if place < 0 else (text[:place], True, text[place + len(tag) :])
 

@@ -49,8 +49,8 @@ class Engine:
         host = _host_of(url)
         if host is None:
             raise InvalidInputError(
-                "expected a URL such as http://127.0.0.1:9200, http://… or https://… without a password, ? or #, but "
-                f"got {shown(masked_address(url))!r}. Set {_USER} and {_PASSWORD}, or {_KEY}, for credentials",
+                "expected an http or https URL without a password, ? or #, such as http://127.0.0.1:9200, got "
+                f"{shown(masked_address(url))!r}. Set {_USER} and {_PASSWORD}, or {_KEY}, for credentials",
                 argument="url",
             )
         if not 0 < timeout <= _LONGEST:
@@ -119,7 +119,7 @@ class Engine:
                 f"{self.url}: the engine returned a partial answer: {told(json.dumps(answer.get('_shards')), 300)}"
             )
         if len(hits) > body["size"]:
-            raise EngineError(f"{self.url}: the answer has {len(hits)} documents; expected at most {body['size']}")
+            raise EngineError(f"{self.url}: the answer has {len(hits)} documents, expected at most {body['size']}")
         return hits, float(answer.get("took", "nan"))
 
     def _answer(
@@ -214,7 +214,7 @@ def _headers() -> dict[str, str]:
     if key:
         if not (key.isascii() and key.isprintable()):
             raise InvalidInputError(
-                f"{_KEY} has a character that headers cannot have, such as a line end. Set {{_KEY}} again",
+                f"{_KEY} has a character that headers cannot have, such as a line end. Set {_KEY} again",
                 code="credentials",
             )
         headers["Authorization"] = f"ApiKey {key}"
@@ -308,7 +308,7 @@ def filled(value: object, words: Mapping[str, str]) -> Any:
             name, closed, rest = part.partition("}}")
             if not closed or name.strip() not in words:
                 raise InvalidInputError(
-                    f"the request has {{{{{name}}}}}, but a query has: {', '.join(words)}", code="unknown-field"
+                    f"the request has {{{{{name}}}}}, but a query has only {', '.join(words)}", code="unknown-field"
                 )
             first += words[name.strip()] + rest
         return first

@@ -3,7 +3,7 @@
 `FeatureSet.spec` (`feature_sets.py`) creates the specification of the requests. `named-queries` needs no plugin: each
 query has a name, and the engine returns for every document the names that matched with their scores
 (`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). Older engines receive one request for each
-feature. A query that does not match has the value 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR
+feature. The value of a query that does not match is 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR
 plugins (`featureset`, `params`), and `solr` the `[features]` transformer (`store`, `efi`). `{{query}}` is its text.
 """
 
@@ -160,7 +160,7 @@ def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: li
 def check_unique(names: Sequence[str]) -> None:
     """Raise EngineError if an answer has two documents with one name."""
     if twice := repeated(names):
-        raise EngineError(f"the answer has document {told(twice[0], 80)!r} twice; its key must be unique")
+        raise EngineError(f"the answer has document {told(twice[0], 80)!r} twice. Keys must be unique")
 
 
 def _only(asked: dict[str, Any], documents: list[str]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
@@ -267,7 +267,7 @@ def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
                 raise ValueError
             entries.append((name, checked(float(value), float, f"feature {name}")))
         except ValueError:
-            raise EngineError(f"Solr logs {told(part, 80)!r}; expected name=value") from None
+            raise EngineError(f"Solr logs {told(part, 80)!r}, expected name=value") from None
     return _known(entries, names, "Solr", "feature store")
 
 
@@ -279,7 +279,7 @@ def _known(entries: list[tuple[str, Any]], names: Sequence[str], engine: str, pl
     lacking = [name for name in names if name not in logged]
     if lacking:
         raise EngineError(
-            f"{engine} logs no feature {lacking[0]!r}; its {place} must have {', '.join(names)}", code="no-feature"
+            f"{engine} logs no feature {lacking[0]!r}. Its {place} must have {', '.join(names)}", code="no-feature"
         )
     return {name: float(logged[name]) for name in names}
 
@@ -314,7 +314,7 @@ def select(
         raise EngineError(f"{engine.url}: the engine returned a partial answer")
     if len(documents) > parameters["rows"]:
         raise EngineError(
-            f"{engine.url}: the answer has {len(documents)} documents; expected at most {parameters['rows']}"
+            f"{engine.url}: the answer has {len(documents)} documents, expected at most {parameters['rows']}"
         )
     return documents, float(stated.get("QTime", "nan"))
 

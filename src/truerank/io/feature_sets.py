@@ -138,8 +138,8 @@ def feature_set(value: Any, place: str = "the feature set") -> FeatureSet:
         features = [{"name": feature, "params": ["query"], "template": query} for feature, query in features.items()]
     if not isinstance(features, list) or not features or not all(isinstance(one, dict) for one in features):
         raise InvalidInputError(
-            'expected {"featureset": {"name": NAME, "features": [{"name": …, "params": […], "template": query}, …]}}, '
-            'the list of a Solr store, or {"index": NAME, "features": {name: query}}',
+            'no features were found. Expected {"featureset": {"name": NAME, "features": [{"name": …, "params": […], '
+            '"template": query}, …]}}, the list of a Solr store, or {"index": NAME, "features": {name: query}}',
             code="no-features",
         )
     names = [one.get("name") for one in features]
@@ -203,9 +203,8 @@ def agreed(engine: Engine, own: FeatureSet, *, put: bool) -> bool:
         if other or len(theirs) > len(own.features):
             odd = other[0] if other else min(theirs.keys() - set(own.names))
             raise InvalidInputError(
-                f"the engine already has features under the name {told(own.name, 80)!r}, of which {told(odd, 80)!r} "
-                f"differs. Models may use them."
-                " Give the features another name in their file",
+                f"the engine already has features under the name {told(own.name, 80)!r}, and {told(odd, 80)!r} "
+                "differs. Models may use them. Give the features another name in their file",
                 code="other-features",
             )
         return True
@@ -287,7 +286,7 @@ def made_of_index(engine: Engine, index: str | None, name: str | None, *, solr: 
 
 
 def _named(field: str, features: list[dict[str, Any]]) -> str:
-    """Return a name without dots and blanks that is not the name of a feature."""
+    """Return a name without dots and blanks that no feature has."""
     name = "".join(one if one.isalnum() or one == "_" else "_" for one in field)
     taken = {one["name"] for one in features}
     return next(own for own in (name, *(f"{name}_{k}" for k in range(2, 999))) if own not in taken)

@@ -38,7 +38,7 @@ def is_trec(head: bytes, columns: int) -> bool:
 
 
 def is_other_order(head: bytes) -> bool:
-    """Return whether four columns hold documents in the second and grades in the third, and so are no TREC qrels.
+    """Return whether the second of four columns has documents and the third has grades, unlike TREC qrels.
 
     >>> is_other_order(b"".join(b"1 d%d %d 0\\n" % (k, k % 3) for k in range(20))), is_other_order(b"1 0 d1 2\\n")
     (True, False)

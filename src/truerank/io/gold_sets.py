@@ -81,8 +81,8 @@ def read_gold(source: object) -> GoldSet:
         own = [_span(row, f"{content.name}, line {line}", "grade") for row in rows if row.span is not None]
         grades[query] = {span.name: span.value for span in own}
         if own and (lacking := len(rows) - len(own)):
-            what = f"query {query!r:.80} has spans as labels, and {counted(lacking, 'label')} without start and end"
-            raise DataFileError(f"{what}; expected document, start and end in each", content.name, line, code="no-span")
+            what = f"query {query!r:.80} has spans as labels, but {counted(lacking, 'label')} without start and end"
+            raise DataFileError(f"{what}. Expected document, start and end", content.name, line, code="no-span")
         if own:
             spans[query] = own
         elif any(own for key, own in record.items() if lists_documents(plain(key))):  # else nothing is relevant
@@ -168,7 +168,7 @@ def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> Result
 
 
 def _records(source: object) -> Iterator[tuple[str, str, Any]]:
-    """Yield the place of a query's results, the query, and the JSON value with both."""
+    """Yield the place of a query's results, the query, and the JSON value that contains both."""
     if isinstance(source, Mapping):
         for query, found in source.items():
             yield f"query {query!r}", id_text(query), {"query_id": query, "results": found}
@@ -178,7 +178,7 @@ def _records(source: object) -> Iterator[tuple[str, str, Any]]:
     for line, record in content.values:
         query = _query(record, "score") if isinstance(record, dict) else None
         if query is None:
-            raise DataFileError("expected a query and its results; spans require JSON lines", content.name, line)
+            raise DataFileError("expected a query and its results. Spans require JSON lines", content.name, line)
         own = {key: value for key, value in record.items() if key not in lists_of_other_kind(record, "score")}
         yield f"{content.name}, line {line}", query, own
 

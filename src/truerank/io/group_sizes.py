@@ -63,8 +63,8 @@ def group_sizes(qid: ArrayLike) -> np.ndarray:
     grouping = group_rows(qid)
     if grouping.order is not None:
         raise InvalidInputError(
-            f"the rows of {grouping.n_joined} queries are not adjacent, so that sizes cannot describe them. Use "
-            "RankingData(X, y, qid), which groups the rows, and its group_sizes",
+            f"the rows of some queries ({grouping.n_joined}) are not adjacent, so that sizes cannot describe them. "
+            "Use RankingData(X, y, qid), which groups the rows, and its group_sizes",
             code="not-adjacent",
         )
     return np.diff(grouping.offsets)
@@ -148,10 +148,10 @@ class _Named:
                             f"the file has more rows than the group sizes, whose sum is {row}", stream.name, number
                         )
                     if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
-                        raise DataFileError("the line has a qid, but group sizes are given too", stream.name, number)
+                        raise DataFileError("the line has a qid, but group sizes are given, too", stream.name, number)
                     body = tokens[1] if len(tokens) > 1 else b""
                     content = b"%b qid:%d %b%b%b" % (tokens[0], qid[row], body, mark, comment)
                     row += 1
                 yield content + b"\n"
             if row < len(qid):
-                raise DataFileError(f"the file has {row} rows, but the group sizes have {len(qid)}", stream.name)
+                raise DataFileError(f"the file has {row} rows, but the group sizes sum to {len(qid)}", stream.name)

@@ -1,4 +1,4 @@
-"""Lists of documents by query in memory: dicts, data frames, objects of ranx, and rows of ir_measures."""
+"""Read lists of documents by query from memory: dicts, data frames, objects of ranx, and rows of ir_measures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def as_lists(value: object, kind: str, *, repeated: bool = False) -> Mapping[Any
         for role, name in zip(("query", "document", kind), wanted):
             if name is None:
                 raise InvalidInputError(
-                    f"the table has the columns {', '.join(names)}; expected one of {usual(role)} for the {role}",
+                    f"the table has the columns {', '.join(names)}. Expected one of {usual(role)} for the {role}",
                     code="columns",
                 )
         chosen = list(filter(None, wanted))
@@ -109,7 +109,7 @@ def _as_id(name: object) -> str:
     """Return an id as text that a file can store."""
     text = id_text(name)
     if is_missing(name) or not text or re.search("[\ud800-\udfff]", text):
-        raise InvalidInputError(f"{name!r} is not an id of a topic or document; expected text or a number")
+        raise InvalidInputError(f"{name!r} is not an id of a topic or document. Expected text or a number")
     return text
 
 

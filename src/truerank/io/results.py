@@ -1,4 +1,4 @@
-"""Result lists of retrieval pipelines, in which an id may occur several times, for example for chunks of a document.
+"""Read result lists of retrieval pipelines, in which an id may occur several times, as with chunks of a document.
 
     {"query_id": "q1", "results": ["d3", "d1"]}
     {"query_id": "q2", "results": [{"id": "d7", "score": 0.82}, {"id": "d2", "score": 0.4}]}
@@ -75,8 +75,8 @@ def _rows(query: object, found: Any) -> list[Row]:
     rows = list(rows_of({"query_id": query, "results": found}, None, "score"))
     if isinstance(found, list) and len(rows) < len(found):
         raise InvalidInputError(
-            f"query {query!r} has {len(found)} results, but only {len(rows)} ids; expected ids, pairs of id and score, "
-            "or objects with an id"
+            f"query {query!r} has {len(found)} results, but only {len(rows)} ids. Expected ids, pairs of id and "
+            "score, or objects with an id"
         )
     return rows
 
@@ -135,7 +135,7 @@ def best_first(rows: Iterable[Row]) -> ResultLists:
         score = read_grade(row.grade)
         if score is None:
             raise InvalidInputError(
-                f"query {row.query!r}: the score of {row.document!r} is {row.grade!r}; expected a number for every "
+                f"query {row.query!r}: the score of {row.document!r} is {row.grade!r}. Expected a number for every "
                 "result"
             )
         found.setdefault(row.query, []).append((row.document, score))

@@ -1,4 +1,4 @@
-"""Judged rows in any place: in memory, a data frame, a table, LETOR text, a folder of folds, or judgements."""
+"""Read judged rows from any place: memory, a data frame, a table, LETOR text, a folder of folds, or judgements."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class RowsAt:
             raise
 
     def chosen(self, names: Sequence[str], known: Known = NOTHING, categories: Mapping[str, None] = {}) -> RankingData:
-        """Return rows that have these columns, whose values may be missing; text is read whole.
+        """Return rows that have these columns, whose values may be missing; text is read with all its columns.
 
         Raises
         ------
@@ -212,7 +212,7 @@ def rows_of(data: RowsLike, name: str = "data", model: Any = None) -> RankingDat
     if place.kind == "rows":
         raise InvalidInputError(
             f"{name} must be a data frame with a column qid, a file of rows, or a RankingData, got "
-            f"{type(data).__name__}; convert arrays with RankingData(X, y, qid)",
+            f"{type(data).__name__}. Convert arrays with RankingData(X, y, qid)",
             argument=name,
         )
     return place.read(place.known(model))

@@ -1,4 +1,4 @@
-"""Find runs whose scores rise with the rank, by the rank column (otherwise without effect) or the order of the rows."""
+"""Find runs whose scores rise with the rank, by the rank column (not used otherwise) or the order of the rows."""
 
 from __future__ import annotations
 

@@ -27,9 +27,7 @@ def read_scores(source: object, n_rows: int | None = None) -> np.ndarray:
                 blank = blank or number
                 continue
             if blank:
-                raise DataFileError(
-                    "blank line among the scores; expected one number a line", name, blank, code="blank"
-                )
+                raise DataFileError("the line is blank. Expected one number in each line", name, blank, code="blank")
             if not NUMBER.fullmatch(text):
                 shown = text[:40].decode("utf-8", "replace")
                 what = "one number a line" if len(text.split()) > 1 else "a number (one finite decimal number a line)"

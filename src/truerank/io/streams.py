@@ -49,8 +49,8 @@ def check_expansion(name: str, size: int, expanded: int) -> None:
         raise InvalidInputError(argument="TRUERANK_EXPANSION", value=text, expected="a number") from error
     if expanded > fold * size:
         raise DataFileError(
-            f"its {size} bytes expand to more than {expanded >> 20} MiB, over {fold:g} times as much. If the content "
-            "is correct, write it without compression, or set TRUERANK_EXPANSION=10000 in the environment",
+            f"the {size} bytes of the file expand to more than {expanded >> 20} MiB, over {fold:g} times as much. If "
+            "the content is correct, write it without compression, or set TRUERANK_EXPANSION=10000 in the environment",
             name,
             code="expansion",
         )
@@ -173,7 +173,7 @@ class Source(AbstractContextManager["Source"]):
                 self.name,
             )
         return DataFileError(
-            f"the {kind} archive is damaged or truncated after {self.taken} bytes ({error}); fetch the file again",
+            f"the {kind} archive is damaged or truncated after {self.taken} bytes ({error}). Fetch the file again",
             self.name,
             code="damaged-archive",
         )
@@ -206,7 +206,7 @@ class Source(AbstractContextManager["Source"]):
                 if longest > self._max_line:
                     sizes = [length * (not k) + len(text) for k, text in enumerate(part.split(b"\n"))]
                     raise DataFileError(
-                        f"a line of more than {self._max_line} bytes; the file is damaged or not text",
+                        f"the line has more than {self._max_line} bytes. The file is damaged or not text",
                         self.name,
                         line + next(k for k, found in enumerate(sizes) if found > self._max_line),
                         remedies=[Remedy("if the line is correct", max_line=...)],
@@ -373,7 +373,7 @@ def _zstandard() -> Any:
 
 
 def find_file(folder: Path, name: str) -> Path | None:
-    """Return the file of this name in a folder, also with a suffix of compressed text; None if there is no file."""
+    """Return the file of this name in a folder, possibly with a suffix of compressed text, or None."""
     candidates = [folder / f"{name}{ending}" for ending in ("", *COMPRESSED)]
     return next((path for path in candidates if path.is_file()), None)
 

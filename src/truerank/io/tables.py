@@ -88,7 +88,7 @@ def read_table(
         Columns, or patterns, that are not features.
     categories : names or patterns of columns, or dict of column name to list of str, optional
         Text columns to convert to numbers, for rankers with the parameter `categorical`. The number is the place in the
-        sorted list of texts, or in the given list (`category_names` of a model). A text that is not in the given list
+        sorted list of texts, or in the given list (`category_names` of a model). A text that the given list lacks
         becomes -1, and a missing text becomes nan.
     missing : {"error", "nan", "zero"}, default="error"
         Treatment of an empty or nan cell of a feature. "zero" reads it as 0, as engines without missing values do, but
@@ -285,7 +285,7 @@ def _features(names: list[str], roles: Sequence[str | None], wanted: _Wanted) ->
     if given is not None:
         if roles[1] in given:
             raise InvalidInputError(
-                f"features: {roles[1]!r} holds the grades, which a ranker must not see", argument="features"
+                f"features: {roles[1]!r} contains the grades, which a ranker must not see", argument="features"
             )
         own = [name for name in names if name not in taken or name in given]
         return [own[k] for k in chosen_columns(own, given, exclude)] if len(given) else []
@@ -328,7 +328,7 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
 def _as_columns(data: RankingData) -> dict[str, Any]:
     """Return the columns of a table by name: arrays of numbers, and lists of texts."""
     if lost := data.beyond_rows():
-        warn(f"a table cannot hold {lost}, so measures of its rows will differ. LETOR text (write_letor) keeps them")
+        warn(f"a table cannot contain {lost}, so measures of its rows will differ. LETOR text (write_letor) keeps them")
     names = names_of(data)
     clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
     if wrong := [*sorted(clash), *repeated(names)]:
@@ -501,7 +501,7 @@ def _numbers(values: np.ndarray, name: str, missing: str, remedy: Remedy | str =
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InvalidInputError(
-            f"column {name!r} is infinite in row {row + 1}; infinite values are not accepted", code="infinite"
+            f"column {name!r} is infinite in row {row + 1}. Infinite values are not accepted", code="infinite"
         )
     if missing == "error":
         _refuse_missing(np.isnan(values), name, remedy)
@@ -531,8 +531,8 @@ def _codes(
     coded[name] = sorted(met) if known is None else list(known)
     if met and met.isdisjoint(coded[name]):
         warn(
-            f"column {name!r}: no row has a known category. The column has {sorted(met)[0]!r}, for example; known are "
-            f"{', '.join(map(repr, coded[name][:3]))}"
+            f"column {name!r}: no row has a known category. The column has {sorted(met)[0]!r}, for example. The known "
+            f"categories are {', '.join(map(repr, coded[name][:3]))}"
         )
     number = {text: float(place) for place, text in enumerate(coded[name])}
     return np.array([np.nan if text is None else number.get(text, UNSEEN) for text in texts], dtype=np.float64)
@@ -545,7 +545,7 @@ def _queries(values: np.ndarray, name: str, are_texts: bool) -> Any:
     ids = values.tolist()
     for row, value in enumerate(ids, 1):
         if value is None or (are_texts and value == ""):
-            raise InvalidInputError(f"column {name!r} has no query id in row {row}; give every row a query id")
+            raise InvalidInputError(f"column {name!r} has no query id in row {row}. Give every row a query id")
     if not are_texts:
         return values
     unique = list(dict.fromkeys(ids))

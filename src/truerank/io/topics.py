@@ -41,7 +41,7 @@ def topic_texts(topics: list[str], name: str) -> tuple[np.ndarray, dict[str, str
     known = _read(path)
     replaced = [known[one] if one in known and _is_of(one, known[one]) else one for one in topics]
     if twice := repeated(replaced):
-        raise DataFileError(f"two topics have the text {twice[0]!r:.80}; expected a different text for each", name)
+        raise DataFileError(f"two topics have the text {twice[0]!r:.80}. Give each topic a different text", name)
     return np.array(replaced), {one: known[one] for one in replaced if one in known}
 
 
@@ -66,8 +66,8 @@ def write_topics(target: object, query_ids: Iterable[str], texts: Mapping[str, s
     other = next((word for word, text in lines.items() if known.get(word, text) != text), None)
     if other is not None:
         raise InvalidInputError(
-            f"{path}: topic {other!r} has the text {known[other]!r:.80} there, and {lines[other]!r:.80} here. Write to "
-            "another folder"
+            f"{path}: topic {other!r} has the text {known[other]!r:.80}, but its new text is {lines[other]!r:.80}. "
+            "Write to another folder"
         )
     if lines.keys() - known.keys():
         with atomic_write(path) as stream:

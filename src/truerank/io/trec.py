@@ -322,7 +322,7 @@ def write_run(run: object, path: object, *, tag: str | None = None, depth: int |
     if not np.isfinite(values).all():
         wrong = int(np.isfinite(values).argmin())
         what = f"write_run: the score of document {documents[wrong]!r} is {values[wrong]}"
-        raise InvalidInputError(f"{what}; scores must be finite numbers", code="not-finite")
+        raise InvalidInputError(f"{what}, but scores must be finite numbers", code="not-finite")
     _words([tag], "tag")
     rows: list[tuple[str, str, int, float]] = []
     for name, (start, stop) in zip(names, pairwise(offsets.tolist())):
@@ -484,7 +484,7 @@ def _read(
         blocks.append(block)
     name = stream.name
     if not codes:
-        raise DataFileError(f"the file holds no rows; expected lines '{form}'", name, code="no-rows")
+        raise DataFileError(f"the file has no rows. Expected lines '{form}'", name, code="no-rows")
     grouping = group_rows(np.concatenate(code_parts))
     ids = DocumentIds.concatenate(block.ids for block in blocks)
     values = grouping.grouped(np.concatenate([block.values for block in blocks]))
@@ -494,7 +494,7 @@ def _read(
     if not repeated and not _are_unique(ids, offsets, compiled is not None):
         lines = grouping.grouped(np.concatenate([block.lines for block in blocks]))
         kept = _without_repeats(ids, values, lines, dict(zip(topics, pairwise(offsets.tolist()))), n_columns == 6, name)
-        warn(f"{name}: dropped {len(values) - len(kept)} judgements that repeat an earlier line")
+        warn(f"{name}: judgements that repeat an earlier line were dropped: {len(values) - len(kept)}")
         offsets, ids, values = np.searchsorted(kept, offsets), ids.take(kept), values[kept]
     tags = {tag.decode("utf-8") for block in blocks for tag in block.tags}
     if ignored:

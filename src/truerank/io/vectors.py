@@ -96,7 +96,7 @@ def read_vectors(source: Any, ids: Any = None, *, column: str | None = None) -> 
         values = _checked(source, name)
     if ids is None:
         raise InvalidInputError(
-            f"{name} has no ids for its rows; expected a file with an id on each line",
+            f"{name} has no ids for its rows. Expected a file with an id on each line",
             argument="ids",
             remedies=[f"write them to {name}.ids, or name the file"],
         )
@@ -173,7 +173,7 @@ def _of_table(name: str, form: str, column: str | None) -> tuple[list[str] | Non
             if key is not None:
                 ids += map(id_text, batch.column(batch.schema.get_field_index(key)).to_pylist())
     if not parts:
-        raise DataFileError("the file holds no rows; expected a vector in each", name, code="no-rows")
+        raise DataFileError("the file has no rows. Expected a vector in each row", name, code="no-rows")
     return (ids if key is not None else None), _checked(np.concatenate(parts), name)
 
 
@@ -198,6 +198,6 @@ def _ids(ids: Any, n: int, name: str) -> DocumentIds:
         raise InvalidInputError(f"{where}: expected {n} ids, one for each vector, got {len(texts)}", argument="ids")
     if wrong := repeated([*texts, ""]) if "" in texts else repeated(texts):
         raise InvalidInputError(
-            f"{where}: id {wrong[0]!r} is empty or occurs twice; each vector requires its own id", code="id"
+            f"{where}: id {wrong[0]!r} is empty or occurs twice, but each vector requires its own id", code="id"
         )
     return DocumentIds.of(texts)

@@ -62,7 +62,7 @@ def _text(one: Interval, form: str) -> str:
 
 
 def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: RandomState = None) -> Agreement:
-    """Return how well two judges (qrels) agree on the documents that both have judged.
+    """Return the agreement of two judges (qrels) on the documents that both have judged.
 
     Negative grades mean not judged. Intervals are percentiles of a bootstrap over topics, and NaN for a single topic.
     The distances of the ends from the value are multiplied by t √(m/(m - 1)) / 1.96, with Student's quantile t for m

@@ -1,4 +1,4 @@
-"""Values and differences of runs from few human judgements, with valid intervals for any judges."""
+"""Estimate values and differences of runs from few human judgements, with valid intervals for any judges."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Estimated:
 
 
 class Spread(NamedTuple):
-    """The standard error of a sum, its degrees of freedom and the number of terms."""
+    """The standard error of a sum, with its degrees of freedom and the number of terms."""
 
     error: float
     freedom: int
@@ -87,7 +87,7 @@ class Sampled(NamedTuple):
 
 
 class GainEstimates(NamedTuple):
-    """Unbiased estimates (N,) of the gains of documents, and of their variances."""
+    """Unbiased estimates (N,) of the gains of documents and of their variances."""
 
     gains: np.ndarray
     variances: np.ndarray
@@ -169,7 +169,7 @@ class Estimate(Result):
     def difference(self, a: str, b: str) -> Estimated:
         """Return the measure of run a minus the measure of run b."""
         if a == b:
-            raise InvalidInputError(f"difference({a!r}, {b!r}): name two different runs")
+            raise InvalidInputError(f"difference({a!r}, {b!r}) requires two different runs")
         return self._estimated(a, b)
 
     def differences(self) -> list[Estimated]:

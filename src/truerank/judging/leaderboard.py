@@ -207,7 +207,7 @@ def _labels(table: dict[str, dict[str, float]], topics: list[str]) -> np.ndarray
 
 
 def _remark_on_labels(judge: str, labels: np.ndarray, grades: np.ndarray) -> None:
-    """Warn of labels on another scale, which a measure uses without conversion."""
+    """Warn if labels have another scale, because a measure uses them without conversion."""
     outside = labels[-1] > grades[-1] or labels[0] < min(grades[0], 0.0)
     if outside or ((labels % 1).any() and not (grades % 1).any()):
         warn(
@@ -223,7 +223,7 @@ def _values(qrels: Qrels, systems: dict[str, Any], measure: Measure, topics: str
 
 
 def resampled(n: int, systems: int, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return topic weights (draws, n) in samples of n and of n/2 topics; none of n/2 topics for many systems."""
+    """Return topic weights (draws, n) in samples of n topics and, unless there are many systems, of n/2 topics."""
     sizes = (n, draws), (max(n // 2, 1), draws if systems <= _FEW else 0)
     first, second = (rng.multinomial(size, np.full(n, 1 / n), size=own) / size for size, own in sizes)
     return first, second

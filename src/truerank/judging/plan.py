@@ -121,7 +121,7 @@ class Plan:
             opened.writelines(map(_line, [COLUMNS, *self.cells()]))
 
     def _lost(self, target: str | os.PathLike[str]) -> str:
-        """Return what overwriting the file would lose, as text: grades that this plan lacks, or no plan; else ""."""
+        """Describe what overwriting the file would lose: grades, or another kind of file; "" if nothing."""
         if not os.path.isfile(target) or os.path.getsize(target) == 0:
             return ""
         try:
@@ -166,7 +166,7 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
     head = [column.strip().lower() for column in head]
     if lacking := [column for column in COLUMNS if column not in head]:
         raise DataFileError(
-            f"the plan has no column {lacking[0]!r}; expected {', '.join(COLUMNS)}. Labels without a plan have unknown "
+            f"the plan has no column {lacking[0]!r}. Expected {', '.join(COLUMNS)}. Labels without a plan have unknown "
             f"probabilities: create a plan first (plan_judgements, truerank judge plan)", name, 1, code="columns",
         )  # fmt: skip
     places = [head.index(column) for column in COLUMNS]
@@ -177,7 +177,7 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
             continue
         if len(cells) <= max(places):
             raise DataFileError(
-                f"the row has {len(cells)} columns, and the header {len(head)}", name, line, code="columns"
+                f"the row has {len(cells)} columns, but the header has {len(head)}", name, line, code="columns"
             )
         topic, document = (re.sub("^'", "", cells[k]) if _FORMULA.match(cells[k]) else cells[k] for k in places[:2])
         number, budget, chance, asked, grade = (cells[place].strip().replace(mark, ".") for place in places[2:])
@@ -186,7 +186,7 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
             row = (topic, document, int(number), float(budget), float(chance), asked == "yes", float(grade or "nan"))
         except ValueError as error:
             raise DataFileError(
-                f"{error}; round, budget, probability and grade must be numbers", name, line, code="not-a-number"
+                f"{error}. Round, budget, probability and grade must be numbers", name, line, code="not-a-number"
             ) from error
         if not (0.0 < row[4] <= 1.0 and 0 < row[3] < math.inf and row[2] >= 1 and asked in ("yes", "no")) or math.isinf(
             row[6]
@@ -243,7 +243,7 @@ def check_judged(plan: Plan, scale: Sequence[float] | None) -> float:
             )
         least, most = math.floor(min(low, grade)), math.ceil(max(high, grade))
         raise InvalidInputError(
-            f"{where}: grade {grade:g} is outside the scale {low:g} to {high:g} ({n} such)",
+            f"{where}: grade {grade:g} is outside the scale {low:g} to {high:g} (in all, {n} grades are outside)",
             argument="grades",
             value=float(grade),
             remedies=["correct it", Remedy("to change the scale", scale=(least, most))],
@@ -346,7 +346,7 @@ def plan_judgements(
     known = set() if before is None else {(topic, d) for topic, own in before.judged.items() for d in own}
     free = [row for row, key in enumerate(keys) if key not in known]
     if not free:
-        raise InvalidInputError("every document with weight in a run is already judged; nothing is left to plan")
+        raise InvalidInputError("every document with weight in a run is already judged, so nothing is left to plan")
     chances = allocate(importance[free], budget)
     number = 1 if before is None else before.n_rounds + 1
     drawn = stream(seed_of(random_state), "judging", number).random(len(free)) < chances

@@ -66,7 +66,7 @@ class PoolBias(Result):
 
     @property
     def summary(self) -> str:
-        """A sentence on the largest loss, an approximate bound of the loss of runs outside the pool."""
+        """A sentence on the largest loss, which approximately bounds the loss of runs outside the pool."""
         worst = self.groups[0].worst
         if worst.loss.estimate <= 0:
             return "No run loses without the documents that only its group contributed."
@@ -212,7 +212,7 @@ def _groups(groups: Mapping[str, str] | PathLike, runs: Mapping[str, Run]) -> di
     lacking = [name for name in runs if name not in groups]
     if lacking:
         raise InvalidInputError(
-            f"{counted(len(lacking), 'run')} have no group, such as {lacking[0]!r}. Name the group of each run",
+            f"{counted(len(lacking), 'run')} without a group, such as {lacking[0]!r}. Name the group of each run",
             argument="groups",
         )
     found = {name: str(groups[name]) for name in runs}

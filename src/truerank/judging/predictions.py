@@ -25,7 +25,7 @@ _TINY = 1e-9
 
 
 class Factors:
-    """Factors of documents as columns of 0 and 1.
+    """Factors of documents, as columns of 0 and 1.
 
     `codes` (N, factors) are the columns with the value 1, with different columns for each factor; column 0 is the
     overall mean. `penalties` (columns,) are the penalties of the ridge regression.
@@ -96,12 +96,12 @@ def judges_labels(frame: Frame, judges: object, highest: float) -> dict[str, np.
         if len(lacking):
             warn(
                 f"judge {name!r} has no label for {len(lacking)} of the {len(labels)} documents (the first: topic "
-                f"{frame.keys[lacking[0]][0]}, document {frame.keys[lacking[0]][1]}); such documents are a separate "
-                f"level"
+                f"{frame.keys[lacking[0]][0]}, document {frame.keys[lacking[0]][1]}). Such documents are a separate "
+                "level"
             )
         if len(strange) and len(np.unique(labels)) <= MOST_LEVELS:
             shown = ", ".join(f"{label:g}" for label in strange[:5])
-            warn(f"judge {name!r} has labels above {highest:g} ({shown}), each of which is a separate level")
+            warn(f"judge {name!r} has labels above {highest:g} ({shown}). Each of them is a separate level")
     return found
 
 

@@ -105,7 +105,7 @@ class Frame:
         place = {topic: number for number, topic in enumerate(self.topics)}
         known = {str(topic): float(total) for topic, total in (totals or {}).items()}
         if measure.NAME == "R" and (lacking := [topic for topic in self.topics if topic not in known]):
-            raise InvalidInputError(f"totals= lacks {len(lacking)} topics, such as {lacking[0]!r}. Add each topic")
+            raise InvalidInputError(f"totals= lacks topic {lacking[0]!r} ({len(lacking)} are missing). Add each topic")
         found: list[dict[tuple[int, str], float]] = []
         for run in named.values():
             own: dict[tuple[int, str], float] = {}

@@ -1,4 +1,4 @@
-"""The graph of links between documents, and the importance of pages in it: PageRank and HostRank."""
+"""The graph of links between documents, and the importance of its pages: PageRank and HostRank."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LinkGraph:
         smallest, largest = int(ends.min(initial=0)), int(ends.max(initial=-1))
         n = largest + 1 if n_nodes is None else int(n_nodes)
         if names is not None and len(names) != n:
-            raise InvalidInputError(f"got {len(names)} names for {n} nodes; expected a name for each node")
+            raise InvalidInputError(f"names must have a name for each of the {n} nodes, got {len(names)}")
         if largest >= n or smallest < 0:
             raise InvalidInputError(
                 f"nodes must be numbered 0 to {n - 1}, got {smallest if smallest < 0 else largest}", code="node-numbers"
@@ -111,7 +111,7 @@ def read_links(source: object) -> LinkGraph:
             first += len(lines) - 1
         name = stream.name
     if not numbers:
-        raise DataFileError("the file has no links; expected a line 'source target' for each", name, code="no-rows")
+        raise DataFileError("the file has no links. Expected a line 'source target' for each", name, code="no-rows")
     pairs = np.array(ends).reshape(-1, 2)
     return LinkGraph(pairs[:, 0], pairs[:, 1], len(numbers), [word.decode("utf-8") for word in numbers])
 
@@ -207,7 +207,7 @@ def hostrank(
     """
     if len(urls) != graph.n_nodes:
         raise InvalidInputError(
-            f"got {len(urls)} URLs for {graph.n_nodes} nodes; expected a URL for each node", argument="urls"
+            f"urls must have a URL for each of the {graph.n_nodes} nodes, got {len(urls)}", argument="urls"
         )
     check_number(decay, "decay", "(0, 1]")
     names: dict[str, int] = {}
@@ -231,7 +231,7 @@ def _power(into: Any, out_weight: np.ndarray, damping: float, tol: float, max_it
     check_positive_int(max_iter, "max_iter")
     n = into.shape[0]
     if n == 0:
-        raise InvalidInputError("the graph has no nodes; PageRank requires at least one")
+        raise InvalidInputError("the graph has no nodes, but PageRank requires at least one")
     dangling = np.flatnonzero(out_weight == 0)
     inverse = np.divide(1.0, out_weight, out=np.zeros(n), where=out_weight > 0)
     x = np.full(n, 1.0 / n)

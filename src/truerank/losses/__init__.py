@@ -1,1 +1,1 @@
-"""Loss functions: pairs, worst rankings, listwise losses, objectives of boosting."""
+"""Loss functions: pairs, worst rankings, listwise losses, and objectives of boosting."""

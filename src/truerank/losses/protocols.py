@@ -44,7 +44,7 @@ class BoostingObjective(Protocol):
 
 
 class PlainObjective:
-    """Defaults of objectives: not quadratic, no random numbers, and a start at 0."""
+    """Default properties of an objective: it is not quadratic, uses no random numbers, and starts at 0."""
 
     quadratic = False
 

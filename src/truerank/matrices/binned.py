@@ -99,7 +99,7 @@ class BinnedMatrix:
         return len(self.codes)
 
     def __getitem__(self, rows: slice | np.ndarray) -> BinnedMatrix:
-        """Return some rows: a slice (a view), indices or a mask."""
+        """Return the rows of a slice (as a view), of indices or of a mask."""
         codes = self.codes[rows]
         if codes.ndim != 2:
             raise InvalidInputError(f"rows must be a slice, row numbers or a mask, got {rows!r:.40}", code="index")

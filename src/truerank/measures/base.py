@@ -134,7 +134,7 @@ class Measure:
             if name not in self.OWN and name not in _COMMON:
                 known = ", ".join((*self.OWN, *_COMMON))
                 raise InvalidInputError(
-                    f"{self.NAME} has no setting {name!r}; its settings are {known}", code="unknown-setting"
+                    f"{self.NAME} has no setting {name!r}. Its settings are {known}", code="unknown-setting"
                 )
             if name in given:
                 raise InvalidInputError(f"{self.NAME}: {name} was given twice")
@@ -162,7 +162,7 @@ class Measure:
         return self(**{self.AT: cutoff})
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"measures are immutable; create another measure: {self.NAME}({name}={value!r})")
+        raise AttributeError(f"measures are immutable. Create another measure: {self.NAME}({name}={value!r})")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError("measures are immutable")
@@ -234,7 +234,7 @@ class Measure:
         for name in self.REQUIRED:
             if name not in self._given:
                 example = f"{self.NAME}@{10 if name == 'cutoff' else 0.1}" if name == self.AT else f"{self.NAME}(…)"
-                raise InvalidInputError(f"{self!r} needs {name}, for example {example}", code="no-cutoff")
+                raise InvalidInputError(f"{self!r} requires {name}, for example {example}", code="no-cutoff")
         if self.setting("ties") == "average" and not self.TIE_AVERAGE:
             raise InvalidInputError(
                 f"{self.NAME} has no closed form for the average over tied documents. Choose another rule, for example "

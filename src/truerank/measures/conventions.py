@@ -1,4 +1,4 @@
-"""The settings that the name of a measure leaves open, with the choices of each well-known tool.
+"""Settings that the name of a measure does not determine, with the values that each well-known tool uses.
 
 A row of CONVENTIONS has the settings of all measures and, under the name of a measure, its own settings. A setting of
 the measure itself (`nDCG(gain='linear')@10`) takes precedence; docs/conventions.md has a table. `trec` is NIST's

@@ -1,4 +1,4 @@
-"""Values that measures derive from the judgements alone, cached with the judgements."""
+"""Cache values that measures derive from the judgements alone."""
 
 from __future__ import annotations
 

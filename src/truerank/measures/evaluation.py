@@ -344,9 +344,7 @@ def named_list(systems: Sequence[Any], names: list[str]) -> dict[str, Any]:
     named = dict(zip(unlike_names(names, paths), systems))
     if len(named) < len(systems):
         raise InvalidInputError(
-            f"two of the systems are called {repeated(names)[0]!r}",
-            remedies=["give a dict by name"],
-            code="same-name",
+            f"two of the systems are called {repeated(names)[0]!r}", remedies=["give a dict by name"], code="same-name"
         )
     return named
 
@@ -358,7 +356,7 @@ def judged(
     if isinstance(y, Judgements | RankingData):
         if qid is not None or doc_ids is not None:
             raise InvalidInputError(
-                f"{type(y).__name__} have queries and document ids of their own. Omit qid and doc_ids.", argument="qid"
+                f"{type(y).__name__} has its own queries and document ids. Omit qid and doc_ids", argument="qid"
             )
         return (y, None) if isinstance(y, Judgements) else (y.judgements(), y.order)
     judgements, grouping = Judgements.from_labels(y, qid, doc_ids=doc_ids)
@@ -372,6 +370,6 @@ def scores_in_order(
     values = as_array(scores, name)
     if values.shape != (judgements.n_rows,):
         raise InvalidInputError(
-            f"{name} must have one entry for each row, shape ({judgements.n_rows},); got {values.shape}", argument=name
+            f"{name} must have one entry for each row, shape ({judgements.n_rows},), got {values.shape}", argument=name
         )
     return values if order is None else values[order]

@@ -31,12 +31,12 @@ class ExpectedReciprocalRank(Measure):
         largest = self.largest(judgements)
         if best.max(initial=0.0) > largest:
             raise InvalidInputError(
-                f"ERR: max_grade is {largest:g} but a document has grade {best.max():g}; set max_grade={best.max():g}",
+                f"ERR: max_grade is {largest:g}, but a document has grade {best.max():g}. Set max_grade={best.max():g}",
                 code="max-grade",
             )
         if largest > LARGEST_EXPONENT:
             raise InvalidInputError(
-                f"ERR: a grade of {largest:g} is too large for 2^grade; map the grades to a few levels",
+                f"ERR: a grade of {largest:g} is too large for 2^grade. Map the grades to a few levels",
                 code="large-grade",
             )
         hits, ranks = ordered.hits(SMALLEST), ordered.hit_ranks(SMALLEST)

@@ -169,7 +169,7 @@ def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION)
                 code="same-name",
             )
     if not result:
-        raise InvalidInputError("no measure was given; give for example 'AP nDCG@10'", code="no-measure")
+        raise InvalidInputError("no measure was given. Give, for example, 'AP nDCG@10'", code="no-measure")
     return result
 
 
@@ -214,7 +214,7 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise InvalidInputError(
-            f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)", code="measure"
+            f"cannot read the measure {text!r}. Expected NAME, NAME@cutoff or NAME(setting=value)", code="measure"
         )
     name, persistence, inside, cut = match.groups()
     base = _known(name)
@@ -223,13 +223,12 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
         name, cut = trailing.groups()  # nDCG_10, P10
         if base.NAME == "RBP":
             raise InvalidInputError(
-                f"{text!r} is ambiguous. Write rbp.{cut} for a persistence, or RBP@{cut} for a cutoff",
-                code="ambiguous",
+                f"{text!r} is ambiguous. Write rbp.{cut} for a persistence, or RBP@{cut} for a cutoff", code="ambiguous"
             )
     if base is not None and persistence and (base.NAME != "RBP" or inside):
         raise InvalidInputError(
-            f"cannot read the measure {text!r}: a number after a dot is the p of RBP (rbp.95); a cutoff follows @ "
-            "(nDCG@10), settings are in parentheses (RBP(p=0.95))",
+            f"cannot read the measure {text!r}: a number after a dot is the p of RBP (rbp.95). Write a cutoff after @ "
+            "(nDCG@10), and settings in parentheses (RBP(p=0.95))",
             code="ambiguous",
         )
     if base is None:
@@ -250,7 +249,7 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
         form = settings.pop("dcg")
         if form not in forms or "gain" in settings:
             raise InvalidInputError(
-                f"{text!r}: dcg must be 'log2' or 'exp-log2', without gain; got {form!r}", code="dcg"
+                f"{text!r}: dcg must be 'log2' or 'exp-log2', without gain, got {form!r}", code="dcg"
             )
         settings |= {"gain": forms[form], "discount": settings.get("discount", "log2")}
     return base(*positional, **settings)
@@ -301,11 +300,11 @@ def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
         if "repeated" in reason:
             raise InvalidInputError(f"{text!r}: {reason.split(': ')[-1]} was given twice") from None
         raise InvalidInputError(
-            f"{text!r}: cannot read the value {inside!r}; expected name=value, …", code="setting"
+            f"{text!r}: cannot read the value {inside!r}. Expected name=value, …", code="setting"
         ) from None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "_":
         raise InvalidInputError(
-            f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)", code="measure"
+            f"cannot read the measure {text!r}. Expected NAME, NAME@cutoff or NAME(setting=value)", code="measure"
         )
     settings: dict[str, Any] = {}
     for keyword in call.keywords:

@@ -27,7 +27,7 @@ class _Count(Measure):
         return RankForm(SUM, hits, weights, norm, hits.total == 0, limits=self.limits(judgements))
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        """Return the divisor of the number of relevant documents found (m,): by default of all relevant documents."""
+        """Return the divisor (m,) of the relevant documents found, by default the number of all relevant documents."""
         return np.maximum(hits.total, 1)
 
 

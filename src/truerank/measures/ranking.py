@@ -38,8 +38,8 @@ class Ranking:
         self.single = array.ndim == 1
         if array.ndim not in (1, 2) or array.shape[-1] != judgements.n_rows:
             raise InvalidInputError(
-                f"scores must have one entry for each of the {judgements.n_rows} documents, shape (n,) or (k, n); got "
-                f"shape {array.shape}"
+                f"scores must have one entry for each of the {judgements.n_rows} documents, shape (n,) or (k, n), got "
+                f"the shape {array.shape}"
             )
         self.judgements = judgements
         self.scores = array[None] if self.single else array
@@ -158,7 +158,7 @@ class Ordered:
 
 
 def _sorted_rows(judgements: Judgements, scores: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows in descending order of score within each query, in any order among ties, and the places of ties."""
+    """Return rows in descending order of score within each query, with ties in any order, and the places of ties."""
     k, n = scores.shape
     falling = np.empty((k, n + 1), dtype=dtype)  # the last column is the padding of short queries
     with np.errstate(over="ignore"):  # infinite beyond the range of float32, as in trec_eval

@@ -60,7 +60,7 @@ class TrecMeasure(Measure):
     def __call__(self, *positional: Any, **settings: Any) -> Measure:
         if positional or not settings.keys().isdisjoint(("root", "parameter")):
             raise InvalidInputError(
-                f"{self}: give settings by name; the number is a part of the name", code="positional"
+                f"{self}: give settings by name. The number is a part of the name", code="positional"
             )
         return super().__call__(**settings)
 

@@ -1,1 +1,1 @@
-"""Models as data: the registry of names and the model file."""
+"""Store models as data: the registry of names and the model file."""

@@ -131,7 +131,7 @@ class ImportedRanker(Ranker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         raise InvalidInputError(
-            "an imported model was trained by another tool and cannot be trained here. Train a model with "
+            "an imported model was trained by another tool and cannot be trained by truerank. Train a model with "
             "`truerank train`, and compare both with `truerank compare`.",
             code="not-trainable",
         )
@@ -151,8 +151,8 @@ class ImportedRanker(Ranker):
         other = next((int(k) for k in self._listed() if lists and int(k) not in lists), None)
         if other is not None:
             raise InvalidInputError(
-                f"column {X.columns[other]!r} has no categories, as it had in the training data of the model. Pass "
-                f"frame.astype({{{X.columns[other]!r}: 'category'}}).",
+                f"column {X.columns[other]!r} had categories in the training data of the model, but has none now. "
+                f"Pass frame.astype({{{X.columns[other]!r}: 'category'}}).",
                 code="no-categories",
             )
         return np.column_stack([self._numbers_of(k, X[name]) for k, name in enumerate(X.columns)])
@@ -169,7 +169,7 @@ class ImportedRanker(Ranker):
             if k not in self.form_.used:
                 return np.full(len(column), np.nan)
             raise InvalidInputError(
-                f"column {name!r} is not numeric, and the imported model reads numbers there. Replace each category by "
+                f"column {name!r} is not numeric, but the imported model requires numbers. Replace each category by "
                 f"its number in the training data of the model, in pandas: frame[{name!r}] = frame[{name!r}].cat.codes"
             )
         known = {value: float(number) if isinstance(value, str) else value for number, value in enumerate(listed)}

@@ -1,4 +1,4 @@
-"""Models as data: versioned JSON, written atomically, checked on load, never executed.
+"""Store models as versioned JSON that is written atomically, checked on load and never executed.
 
 A model is an object of a class in the registry (a ranker, a calibrator, a transformer, a wrapper of these), one of
 scikit-learn's transformers in `models.scikit_learn`, or a `Pipeline` of such objects. A class of truerank has
@@ -102,7 +102,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         document = {"tree_info": []} if text.startswith("tree\n") else from_json(text)  # LightGBM's text, or JSON
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or a number of thousands of digits
         raise ModelFileError(
-            f"not a model file (no valid JSON: {error}). Save the model with save_model.", name, code="not-json"
+            f"the file is not a model (no valid JSON: {error}). Save the model with save_model.", name, code="not-json"
         ) from error
     for key, library in (("learner", "XGBoost"), ("oblivious_trees", "CatBoost"), ("tree_info", "LightGBM")):
         if isinstance(document, dict) and key in document:
@@ -110,7 +110,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     try:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise ModelFileError(
-                f'not a truerank model: expected a JSON object with "format": "{FORMAT}"', code="format"
+                f'the file is not a model of truerank. Expected a JSON object with "format": "{FORMAT}"', code="format"
             )
         version: Any = document.get("version")
         content = document.get("model")
@@ -346,7 +346,7 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
     try:
         return np.array(values, dtype=str if dtype == "str" else dtype).reshape(shape)
     except (OverflowError, ValueError) as error:
-        raise ModelFileError(f"an array of {dtype} holds a value out of range: {error}") from error
+        raise ModelFileError(f"an array of {dtype} contains a value out of range: {error}") from error
 
 
 def _checksums(name: str, parts: dict[str, Any]) -> dict[str, str]:

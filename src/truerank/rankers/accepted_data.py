@@ -208,7 +208,7 @@ class AcceptedData:
             if not n:
                 remedies = Remark("no-features", "", 0).remedies if what == "features" else ()
                 raise InvalidInputError(
-                    f"the data have no {what}; training requires at least one", argument="X", remedies=remedies,
+                    f"the data have no {what}, but training requires at least one", argument="X", remedies=remedies,
                     code=f"no-{what}",
                 )  # fmt: skip
         if weighs_rows and not self.allow_sample_weight:
@@ -230,8 +230,8 @@ class AcceptedData:
         """Refuse columns of categories; a ranker that supports categories overrides this method."""
         name = next(iter(data.category_names or ()))
         raise InvalidInputError(
-            f"column {name!r} holds categories, which {type(self).__name__} does not support. Leave the column out, or "
-            f"use ObliviousBoosting(categorical=[{name!r}])",
+            f"column {name!r} contains categories, which {type(self).__name__} does not support. Leave the column "
+            f"out, or use ObliviousBoosting(categorical=[{name!r}])",
             code="categories",
         )
 
@@ -256,7 +256,7 @@ class AcceptedData:
         about = data.description
         self._check_training(data, about.judged, about.weighs_rows)
         if not about.dense and not self.allow_sparse:
-            raise InvalidInputError(f"the data are sparse, but {type(self).__name__} needs dense rows", code="sparse")
+            raise InvalidInputError(f"{type(self).__name__} requires dense rows, got sparse data", code="sparse")
         if not about.finite:
             data.statistics(_values_checked, self)
 
@@ -325,14 +325,14 @@ class AcceptedData:
             for name, texts in data.category_names.items():
                 if known.get(name) != texts:
                     raise InvalidInputError(
-                        f"column {name!r} numbers its categories unlike the training data. Read the table with "
-                        "categories=ranker.category_names",
+                        f"column {name!r} has other numbers for its categories than the training data. Read the table "
+                        "with categories=ranker.category_names",
                         code="categories",
                     )
         self._check_values(data.X)
 
     def _check_values(self, X: Any) -> None:
-        """Refuse bins, sparse rows, nan and infinity that the ranker does not allow, and too large values."""
+        """Refuse too large values, and bins, sparse rows, nan and infinity if the ranker does not allow them."""
         name = type(self).__name__
         if getattr(X, "is_binned_matrix", False):
             if not self.allow_binned:
@@ -343,7 +343,7 @@ class AcceptedData:
         sparse = is_sparse(X)
         if sparse and not self.allow_sparse:
             raise WrongTypeError(
-                f"the data are sparse, and {name} needs a dense matrix. Call X.toarray()", code="sparse"
+                f"the data are sparse, but {name} requires a dense matrix. Call X.toarray()", code="sparse"
             )
         values = X.data if sparse else X
         low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))  # nan if a value is missing
@@ -355,8 +355,8 @@ class AcceptedData:
         if bad.any():
             place = np.argwhere(bad)[0].tolist()
             raise InvalidInputError(
-                f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}; "
-                f"{name} needs finite values"
+                f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}, but {name} "
+                "requires finite values"
                 + ("" if self.allow_nan or np.isinf(values).any() else f". {_about_missing(name)}"),
                 argument="X",
             )
@@ -366,7 +366,7 @@ class AcceptedData:
         names = getattr(self, "feature_names_in_", None)
         label = default_names(X.shape[1])[column] if names is None else names[column]
         raise InvalidInputError(
-            f"column {str(label)!r} holds {flat[first]:.3g}, and products of numbers beyond {LARGEST_VALUE:g} "
+            f"column {str(label)!r} contains {flat[first]:.3g}, and products of numbers beyond {LARGEST_VALUE:g} "
             "overflow. Divide the column by a power of ten, or write missing values as nan.",
             code="overflow",
         )

@@ -1,4 +1,4 @@
-"""Rank by baselines: ridge regression, a single feature, random scores."""
+"""Baseline rankers: ridge regression, a single feature, and random scores."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class RidgeRanker(LinearRanker):
         alphas = path_values(self.alpha, "alpha", zero=True)
         if 8 * data.n_features**2 > _LARGEST_MATRIX:
             raise InvalidInputError(
-                f"X has {data.n_features:,} columns, and ridge would need {8 * data.n_features**2 / 2**30:.0f} GiB for "
-                f"their products, more than {_LARGEST_MATRIX >> 30} GiB",
+                f"X has {data.n_features:,} columns, and ridge would require {8 * data.n_features**2 / 2**30:.0f} GiB "
+                f"for their products, more than {_LARGEST_MATRIX >> 30} GiB",
                 argument="X",
                 remedies=[
                     "use rank-svm, measure-svm or list-net, which need little memory for each column",
@@ -120,13 +120,14 @@ class RidgeRanker(LinearRanker):
 
 @estimator
 class SingleFeature(Ranker):
-    """Rank by one column: a given one, such as BM25, or the best one on the training queries.
+    """Rank by a given column, such as BM25, or by the best column on the training queries.
 
     Parameters
     ----------
     feature : int or str, optional
         Column number from 0, or name. None chooses the column and direction with the best mean `measure` on the
-        training queries, weighted by `query_weight`. Ties go to descending order, then to the lowest column.
+        training queries, weighted by `query_weight`. Among equally good choices, descending order wins, then the lowest
+        column.
     ascending : bool, default False
         Rank small values first. Ignored with `feature=None`.
     measure : str, Measure or callable, default "nDCG@10"

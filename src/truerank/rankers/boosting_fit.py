@@ -172,7 +172,7 @@ class BoostingFit:
         )
 
     def _categories(self) -> CategoryTables | None:
-        """Return the tables of categorical columns or None, and send the parts the statistics of their rows."""
+        """Return the tables of categorical columns or None, and send the statistics of their rows to the parts."""
         data, model, columns = self.data, self.model, self.settings.categories
         if model is not None and model.begun and model.tables is not None:
             tables, columns = model.tables, model.tables.features

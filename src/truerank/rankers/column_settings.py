@@ -1,4 +1,4 @@
-"""Read settings by column: columns by number or name, a sign for each column, columns of categories."""
+"""Read settings of columns: columns by number or name, a sign for each column, and columns of categories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def column_of(key: object, what: str, n_features: int, names: list[Any]) -> int:
         return names.index(key)
     if not isinstance(key, numbers.Integral) or isinstance(key, bool) or not 0 <= int(key) < n_features:
         raise InvalidInputError(
-            f"{what} names the column {key!r}, and X has the columns 0 … {n_features - 1}", argument=what
+            f"{what} names the column {key!r}, but X has the columns 0 … {n_features - 1}", argument=what
         )
     return int(key)
 
@@ -149,7 +149,7 @@ class CategoryColumns(Ranker):
         for name, texts in (data.category_names or {}).items():
             if names.index(name) not in known:
                 raise InvalidInputError(
-                    f"column {name!r} holds categories: name it in categorical=[{name!r}]", code="categories"
+                    f"column {name!r} contains categories. Name it in categorical=[{name!r}]", code="categories"
                 )
             numbered[str(names.index(name))] = list(texts)
         self.category_names_ = numbered

@@ -62,8 +62,8 @@ def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_
     same = not leaves.needs_places or (p_swap == ranker.p_swap_ and kept(ranker, FlatPlaces).hold(columns.places))
     if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, ranker.feature_mean_)):
         raise InvalidInputError(
-            "warm_start: X has other rows than the fit of the model. Fuzzy and polynomial leaves can only be continued "
-            "with the same rows: set warm_start=False to start a new fit",
+            "warm_start: X has other rows than the fit of the model. Fuzzy and polynomial leaves can only be "
+            "continued with the same rows. Set warm_start=False to start a new fit",
             code="other-rows",
         )
 
@@ -91,7 +91,7 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
     )
     if getattr(ranker, "category_names_", {}) not in ({}, getattr(begun, "category_names_", {})):
         raise InvalidInputError(
-            "X numbers its categories unlike init_model. Read the table with categories=init_model.category_names",
+            "X and init_model number categories differently. Read the table with categories=init_model.category_names",
             code="categories",
         )
     ranker.seed_ = seed_of(ranker.random_state)
@@ -103,12 +103,12 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
 
 
 def _check_same(argument: str, *facts: tuple[str, Any, Any, str]) -> None:
-    """Raise an error for the first of some facts, (name, value in the model, value now, code), that differs."""
+    """Raise an error for the first fact, (name, value in the model, value now, code), whose two values differ."""
     for name, before, now, code in facts:
         if before != now:
             raise InvalidInputError(
-                f"{argument}: {name} was {before} in the fit of the model and is {now} now. Only the same can be "
-                "continued: pass it as then, or start a new fit",
+                f"{argument}: {name} was {before} in the fit of the model and is {now} now. Pass the former value, or "
+                "start a new fit",
                 argument=argument,
                 code=code,
             )

@@ -320,7 +320,7 @@ class PairwiseDescent(LinearRanker):
         values = path_values(self.alpha, "alpha", zero=True)
         if len(values) > 1:
             raise InvalidInputError(
-                f"alpha has {len(values)} values, and partial_fit and fit_file accept one. Use fit for a list",
+                f"alpha has {len(values)} values, but partial_fit and fit_file accept only one. Use fit for a list",
                 argument="alpha",
             )
         self._check_rates(values[0])

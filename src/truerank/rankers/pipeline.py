@@ -33,7 +33,7 @@ TRANSFORMERS: dict[str, str] = {
 
 
 class RankerPipeline(Ranker):
-    """Transformers followed by a ranker, as one ranker.
+    """A ranker that consists of transformers and a final ranker.
 
     Unlike a scikit-learn `Pipeline` it can be saved and calibrated like any ranker, passes `qid` to transformers, and
     transforms validation queries.
@@ -142,7 +142,7 @@ class RankerPipeline(Ranker):
         shares = np.asarray(self.ranker_.feature_importances_, dtype=np.float64)
         if len(shares) != self.n_features_in_:
             raise AttributeError(
-                f"feature_importances_: the transformers made {len(shares)} columns of {self.n_features_in_}. Use "
+                f"feature_importances_: the transformers turned {self.n_features_in_} columns into {len(shares)}. Use "
                 "permutation_importance(X, y, qid=qid)"
             )
         return shares
@@ -198,7 +198,7 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
         fitted.steps = [*steps, (fitted.steps[-1][0], fit_ranker(fitted.steps[-1][1], data, valid))]
         return fitted
     if valid is not None:
-        raise InvalidInputError(f"eval_set: {type(ranker).__name__} is fitted without validation queries; leave it out")
+        raise InvalidInputError(f"eval_set has no effect: {type(ranker).__name__} is fitted without it. Leave it out")
     if data.query_weight is not None or data.sample_weight is not None:
         warn(f"the weights of the data have no effect on {type(ranker).__name__}")
     sizes, number = np.diff(data.offsets), data.query_index

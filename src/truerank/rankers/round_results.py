@@ -31,7 +31,7 @@ class EvaluationResults(dict[str, Any]):
 
 
 class NotHere:
-    """An attribute of other libraries that is missing here; the error names its replacement."""
+    """An attribute of other libraries that truerank lacks; the error names its replacement."""
 
     def __init__(self, instead: str) -> None:
         self.instead = instead

@@ -24,7 +24,7 @@ from truerank.text.index import Index
 
 @parameters
 class TextRanker(BaseEstimator):
-    """Rank documents for queries: features from an index, and a ranker over them.
+    """Rank documents for queries by features from an index and a ranker.
 
     Parameters
     ----------

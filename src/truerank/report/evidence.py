@@ -1,4 +1,4 @@
-"""One HTML page of evidence on rankings: which system is better, where, and why.
+"""Make one HTML page of evidence on which system is better, where, and why.
 
 The page has the verdict with a picture, a table of systems and measures, and details that unfold: tests, queries, ties,
 curves, weights, calibration, errors by grade, rankings, data quality, and how the page was made.

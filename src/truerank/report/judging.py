@@ -1,4 +1,4 @@
-"""Pages about few judgements: one on which a person judges the documents of a plan, and a section of a report."""
+"""Make a page on which a person judges the documents of a plan, and the section of a report on the estimates."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def cautious(differences: Any, rope: float, loss: Any, *, scale: float = SCALE, 
     """Return the posterior with an `equivalent` that one more query with a large difference does not change.
 
     A sample seldom has rare large differences, so `posterior` overestimates equivalence. The result is the least of
-    three probabilities: from the differences alone, and with one more difference of x or of -x. x is the larger of
+    three probabilities: from the differences alone, with one more difference x, and with -x. x is the larger of
     twice the largest difference and `loss`, the loss on a query that fails (scalar or (h,)). The probabilities of
     worse, equivalent and better add up to at most 1. `equivalent` is NaN if the loss is NaN, and for fewer than 50
     queries, where this rule is still wrong too often (`python -m validation bayes`).

@@ -173,11 +173,11 @@ def compare_measures(
 def _places(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
     """Return the places of the rankers of each pair: each ranker against the baseline, or all pairs for None."""
     if len(names) < 2:
-        raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}", code="one-ranker")
+        raise InvalidInputError(f"a comparison requires at least two rankers, got {len(names)}", code="one-ranker")
     if baseline is None:
         return list(combinations(range(len(names)), 2))
     if baseline not in names:
-        raise InvalidInputError(f"baseline {baseline!r} is not one of {', '.join(names)}", argument="baseline")
+        raise InvalidInputError(f"baseline {baseline!r} is not among {', '.join(names)}", argument="baseline")
     against = names.index(baseline)
     return [(place, against) for place in range(len(names)) if place != against]
 
@@ -192,7 +192,7 @@ def _compared_pairs(
     level: float,
     without: int | None = None,
 ) -> tuple[list[list[PairComparison]], float, int, bool]:
-    """Return pairs by measure, the smallest possible p, the resamples, and whether Holm has a share of the level.
+    """Return pairs by measure, the smallest possible p, the number of resamples, and if Holm has a share of the level.
 
     `without` is the index of a query to leave out.
     """
@@ -283,7 +283,7 @@ def as_values(per_query: Mapping[str, ArrayLike]) -> np.ndarray:
     values = [as_sample(own, name, nan=True) for name, own in per_query.items()]
     if len({len(own) for own in values}) > 1:
         lengths = ", ".join(f"{name} {len(own)}" for name, own in zip(per_query, values))
-        raise InvalidInputError(f"a comparison needs values of the same queries for every ranker; got {lengths} values")
+        raise InvalidInputError(f"a comparison requires the same queries for every ranker, got {lengths} values")
     return np.array(values)
 
 

@@ -103,7 +103,7 @@ def remarks_below(compared: Mapping[str, Any]) -> list[str]:
 
 
 def _cells(one: Any, pair: Any, detectable: bool = False) -> dict[str, Any]:
-    """Return what tables show of a pair, by heading."""
+    """Return the cells of a pair in tables, by heading."""
     sign, percent = "" if one.test == "sign" else "+", f"{100 * (1 - one.level):.4g}%"
     interval = "" if math.isnan(pair.low) else f"[{pair.low:{sign}.4f}, {pair.high:{sign}.4f}]"
     if one.test in OF_MEANS:

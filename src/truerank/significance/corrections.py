@@ -63,7 +63,7 @@ def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
     """Return Benjamini and Hochberg's step-up adjusted p-values (1995).
 
     The i-th smallest of n becomes the smallest of n p_(j) / j over j ≥ i. At level 0.05, at most 5 % of the significant
-    differences are expected to be false. Holm's correction bounds the probability of a single false one.
+    differences are expected to be false. Holm's correction bounds the probability of a single false discovery.
 
     Examples
     --------
@@ -327,7 +327,7 @@ def _with_scales(differences: ArrayLike, measures: ArrayLike | None) -> tuple[np
     _, of = np.unique(np.zeros(h) if measures is None else np.asarray(measures), return_inverse=True)
     if of.shape != (h,):
         raise InvalidInputError(
-            f"measures has {len(of)} names for {h} hypotheses; one for each is required", argument="measures"
+            f"measures must have one name for each of the {h} hypotheses, got {len(of)}", argument="measures"
         )
     # The root mean square of each measure's differences, with equal weight for each hypothesis; 1 if all are 0.
     squares = np.bincount(of, weights=np.nanmean(d**2, axis=0)) / np.bincount(of)
@@ -364,7 +364,7 @@ def _error(p: np.ndarray, signs: Signs) -> np.ndarray:
 
 
 def _least(signs: Signs) -> float:
-    """Return the smallest p of random signs; 0 if all are tried."""
+    """Return the smallest p of random signs, or 0 if all sign vectors are tried."""
     return 0.0 if signs.exhaustive else 1 / (signs.n_resamples + 1)
 
 

@@ -223,7 +223,7 @@ def failing_ends(differences: np.ndarray, level: float, random_state: RandomStat
 
 
 def skewed_half(t: np.ndarray, skewness: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Return the distance of the upper end of a mean's interval in deviations: t/√n, and more if gains are rare.
+    """Return the distance from a mean to the upper end of its interval, in deviations: t/√n, or more if gains are rare.
 
     If the skewness g of the n differences is positive, this is x with H(x) = t/√n, where Hall's transformation H(x) = x
     - g x²/3 + g² x³/27 - g/(6n) makes the t-statistic nearly symmetric.
@@ -492,7 +492,7 @@ def _least(holds: Callable[[int], bool], few: int, most: float = math.inf) -> in
 
 
 def _floor(floor: Floor, level: float, shown: float) -> GateLine:
-    """Return whether a bound on a mean is kept, with the deciding interval at 1 - level.
+    """Return whether a bound on a mean is kept, and the interval at 1 - level that decides.
 
     If the heading of the table has another level (`shown`), the line states the level of the floor.
     """

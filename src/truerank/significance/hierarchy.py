@@ -1,4 +1,4 @@
-"""Bayesian answers for segments of queries, which borrow strength from each other.
+"""Bayesian probabilities for segments of queries, which borrow strength from each other.
 
 The model of the differences d_is of query i in segment s, in units of u, the standard deviation of all differences:
 
@@ -27,7 +27,7 @@ _CHI = np.arange(-5.0, 3.51, 0.5)  # of log σ_s², in standard deviations of lo
 
 
 class Segments(NamedTuple):
-    """Queries, mean differences, their posterior means, and the posterior of each segment (s,)."""
+    """The queries, mean difference, posterior mean and posterior of each segment (s,)."""
 
     queries: np.ndarray
     mean: np.ndarray

@@ -58,7 +58,8 @@ class History:
             stream.write("\n")
 
     def look(self, digests: np.ndarray, results: str = "") -> int:
-        """Return the number, from 1, of a comparison on these queries: one more than the count of the most used query.
+        """Return the number, from 1, of the next comparison on these queries: the count of the most used query +
+        1.
 
         Repeated results keep their number.
         """

@@ -153,7 +153,7 @@ class Verdict:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """All verdicts that hold of "better", "worse", "not worse" and "equivalent"; else "undecided"."""
+        """The verdicts that hold among "better", "worse", "not worse" and "equivalent", or "undecided"."""
         held = (self.better, self.worse, self.not_worse, self.equivalent)
         names = ("better", "worse", "not worse", "equivalent")
         return tuple(name for name, holds in zip(names, held) if holds) or ("undecided",)
@@ -196,7 +196,7 @@ def with_one_more(n: int, mean: Any, deviation: Any, difference: Any, level: flo
 
 
 def failing_loss(baseline: ArrayLike, candidate: ArrayLike, measure: Measure | None = None) -> float | None:
-    """Return L, the loss on a query that fails: the mean of the baseline's values (m,) where both have a value.
+    """Return L, the loss on a query that fails: the mean of the baseline's values (m,) on queries with both values.
 
     The result is None if lower is better, the measure may be negative, or a value is negative.
     """

@@ -112,7 +112,7 @@ def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gain_by(test: str, differences: np.ndarray) -> float:
-    """Return the sum that a test compares with 0: of differences, wins less losses, or signed ranks.
+    """Return the sum that a test compares with 0: of differences, of wins minus losses, or of signed ranks.
 
     >>> [gain_by(test, np.array([0.9, -0.1, -0.2, -0.3])) > 0 for test in TESTS]
     [True, True, False, False]
@@ -177,7 +177,7 @@ def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     first, second = as_sample(a, "a", nan=True), as_sample(b, "b", nan=True)
     if first.shape != second.shape:
         raise InvalidInputError(
-            f"a paired test needs values of the same queries: got {len(first)} and {len(second)} values",
+            f"a paired test requires values of the same queries, got {len(first)} and {len(second)} values",
             code="other-queries",
         )
     difference = differences_of(first, second)
@@ -217,7 +217,7 @@ def as_sample(values: ArrayLike, name: str, nan: bool = False) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} must hold numbers: {error}", argument=name) from error
     if array.ndim != 1:
-        raise InvalidInputError(f"{name} must be one-dimensional, one value for each query; got shape {array.shape}")
+        raise InvalidInputError(f"{name} must be one-dimensional, one value for each query, got shape {array.shape}")
     bad = np.isinf(array) if nan else ~np.isfinite(array)
     if bad.any():
         raise InvalidInputError(f"{name} must be finite, got {array[bad][0]} at index {np.argmax(bad)}", argument=name)

@@ -90,7 +90,7 @@ class QueriesNeeded(Result):
 
     @property
     def summary(self) -> str:
-        """A sentence with the number of queries, its interval, and the difference that they find."""
+        """A sentence with the number of queries, its interval, and the difference that so many queries find."""
         found = f"more than {_MOST:,}" if self.n is None else f"{self.n:,}"
         ends = [f"more than {_MOST:,}" if end is None else f"{end:,}" for end in (self.low, self.high)]
         corrected = f", level {self.level:g} divided by {self.comparisons} comparisons" if self.comparisons > 1 else ""
@@ -196,7 +196,7 @@ def queries_needed(
         advice = advice if differ >= 5 else _larger_pilot(len(d), differ)
         raise InvalidInputError(
             "power requires an effect other than 0 and a pilot of at least five queries with nonzero, unequal "
-            f"differences. Got an effect of {effect:g}, and {len(d)} queries, of which {differ} differ, with "
+            f"differences. Got an effect of {effect:g}, and {len(d)} queries with {differ} nonzero and "
             f"{len(np.unique(d))} distinct differences. {advice}",
             code="pilot",
         )

@@ -1,4 +1,4 @@
-"""The order of systems by all pairs together: sets of possible ranks, and groups without significant differences."""
+"""Order systems by all pairs together: sets of possible ranks, and groups without significant differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a comparison: its figures. `comparison_text` and `paper_table` write them."""
+"""Results of comparisons and their figures. `comparison_text` and `paper_table` write them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Compared(Result):
         return str(write(self.by_measure, self.topics_text, first.seed if seed is None else seed))
 
     def _asked(self) -> dict[str, Any]:
-        """Return the figures that were asked for: practical equivalence, and the paragraph of a paper."""
+        """Return the requested figures: practical equivalence, and the paragraph of a paper."""
         more = dict[str, Any]()
         if self.first.rope is not None:
             more["practical"] = {name: one.practical()._figures() for name, one in self.by_measure.items()}
@@ -167,7 +167,7 @@ class Comparison(Compared):
 
     @cached_property
     def best(self) -> PairComparison:
-        """The pair of the summary: the best system apart from the baseline with the baseline, or the two best ones."""
+        """The pair of the summary: the baseline and the best other system, or the two best systems."""
         first, second = self.order[:2]
         if self.baseline is not None:
             first, second = second if first == self.baseline else first, self.baseline

@@ -124,7 +124,7 @@ def difference_bounds(
     b: tuple[Judgements, np.ndarray],
     places: tuple[Any, Any] = (None, None),
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return bounds of the difference a - b by topic over all grades of the unjudged documents, two arrays (m,).
+    """Return two arrays (m,), bounds of the difference a - b by topic over all grades of the unjudged documents.
 
     The result is None for measures other than DCG, P and RBP, and for tie rules that depend on grades; NaN where the
     measure skips the topic. `a` and `b` are results of `judge_run` for the same topics, and `places` their `_places`.

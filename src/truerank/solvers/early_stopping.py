@@ -1,4 +1,4 @@
-"""Early stopping: values of a measure in each round, and the best round."""
+"""Early stopping by the values of a measure in each round."""
 
 from __future__ import annotations
 

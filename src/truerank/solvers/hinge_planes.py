@@ -1,4 +1,4 @@
-"""Cutting planes for the hinge on single documents, with an exact line search.
+"""Solve the hinge on single documents by cutting planes with an exact line search.
 
 After each quadratic program, the best point moves along the line to the program's point, to the exact minimum of the
 objective. The next plane is exact at a point between the best point and the program's point. On problems with a large

@@ -1,1 +1,1 @@
-"""Texts: words, counts, and classifiers of topics."""
+"""Words of texts, their counts, and classifiers of topics."""

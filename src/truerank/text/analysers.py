@@ -1,4 +1,4 @@
-"""Words of a text, and analysers: functions from words to terms, with Porter stems and without stop words."""
+"""Split texts into words, and map words to terms by analysers, such as Porter stems without stop words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def term_of(analyser: str) -> Callable[[Iterable[str]], list[str]]:
     if analyser == "plain":
         return list
     if analyser not in ANALYSERS:
-        raise InvalidInputError(f"unknown analyser {analyser!r}; known are: {', '.join(ANALYSERS)}")
+        raise InvalidInputError(f"unknown analyser {analyser!r}. Choose among: {', '.join(ANALYSERS)}")
     stem = _stemmer().stemWords
     if analyser == "porter":
         return lambda words: list(stem(list(words)))

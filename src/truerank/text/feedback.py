@@ -1,4 +1,4 @@
-"""Pseudo-relevance feedback: terms of the best documents are added to the query."""
+"""Add terms of the best documents to a query (pseudo-relevance feedback)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best documents of queries under a retrieval function."""
+"""Find the best documents of queries under a retrieval function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The boosting loop: derivatives, tree, leaves, scores, validation."""
+"""The boosting loop over derivatives, tree, leaves, scores and validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coded rows, and the sample of a tree."""
+"""Coded training rows, and the sample of rows for a tree."""
 
 from __future__ import annotations
 

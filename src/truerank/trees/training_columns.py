@@ -1,4 +1,4 @@
-"""Candidate borders, places of fuzzy borders and scaling of the training columns."""
+"""Compute candidate borders, places of fuzzy borders and scaling of the training columns."""
 
 from __future__ import annotations
 

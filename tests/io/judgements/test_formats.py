@@ -167,7 +167,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize(("name", "ending"), [(name, end) for name in WRITERS for end in ENDINGS.get(name, ["x.out"])])
 @pytest.mark.parametrize("source", ["snapshot", "quepid"])
-@pytest.mark.filterwarnings("ignore:.*E, S, C, I", "ignore:.*has no place for both")
+@pytest.mark.filterwarnings("ignore:.*E, S, C, I", "ignore:.*cannot store both")
 def test_each_format_is_written_and_read(tmp_path, name, ending, source):
     if ending.endswith("parquet"):
         pytest.importorskip("pyarrow")

@@ -213,7 +213,7 @@ HOSTILE = {
     "svm feature": (SVM.replace("1:1", "9:1"), "line 6"),
     "svm cut": (SVM[:40], "truncated"),
     "sofia": ("0.5 1 nan\n", "word 3"),
-    "digits": ('{"learner": ' + "9" * 5000 + "}", "no valid JSON"),
+    "digits": ('{"learner": ' + "9" * 5000 + "}", "not valid JSON"),
     "twice one of many keys": (
         "{" + ", ".join(f'"k{k}": 0' for k in range(50_000)) + ', "k49999": 0}', "the key 'k49999' twice",
     ),

@@ -75,7 +75,7 @@ def read_content(source: Source) -> Content:
             data = arrow.input_stream(arrow.BufferReader(raw), compression="lz4").read()
         except OSError as error:
             raise DataFileError(
-                f"the lz4 archive is damaged ({error}); fetch the file again", name, code="damaged-archive"
+                f"the lz4 archive is damaged ({error}). Fetch the file again", name, code="damaged-archive"
             ) from error
     else:
         data = b"".join(source.line_blocks())
@@ -126,7 +126,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = repeated(name for name, _ in pairs)[0]
-        raise DataFileError(f"an object has the key {twice!r:.80} twice; expected it once")
+        raise DataFileError(f"an object has the key {twice!r:.80} twice. Keep one of them")
     return listed_alone(found)
 
 
@@ -252,7 +252,7 @@ def _of_arrow(source: Source, kind: str) -> Content:
     from truerank.io.tables import read_file
 
     if not os.path.isfile(source.name):
-        raise DataFileError(f"{kind} cannot be read from a stream; write it to a file and give its path", source.name)
+        raise DataFileError(f"{kind} cannot be read from a stream. Write it to a file, and give its path", source.name)
     table = read_file(source.name, kind, ())
     columns = [column.to_pylist() for column in table.columns]
     rows: list[tuple[int | None, list[Any]]] = [(None, list(row)) for row in zip(*columns)]
@@ -292,7 +292,7 @@ def _of_delimited(text: str, data: bytes, name: str) -> Content:
     header = [cell.strip() for cell in rows[0][1]]
     for number, row in rows[1:]:
         if len(row) > len(header) and any(map(str.strip, row[len(header) :])):
-            raise DataFileError(f"the row has {len(row)} cells, and the header {len(header)}", name, number)
+            raise DataFileError(f"the row has {len(row)} cells, but the header has {len(header)}", name, number)
     if rows[0][1] != header or any(row[1:2] and row[1][:1] == " " for _, row in rows[1:3]):
         rows = [(number, [cell.strip() for cell in row]) for number, row in rows]
     return _with_lists(Content(name, "table", text, [], header, rows[1:], delimiter, decimal))

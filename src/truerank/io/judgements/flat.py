@@ -1,4 +1,4 @@
-"""The content of a file as one table, whose columns (columns of a table, keys of JSON, or numbers) options can name."""
+"""Convert a file to one table, whose columns options can name: columns of a table, keys of JSON, or numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST = 200  # keys of a record
 
 
 def has_names(content: Content) -> bool:
-    """Return whether the first row of a table has the names of its columns, and no cells of other rows."""
+    """Return whether the first row of a table has the names of its columns rather than cells."""
     if roles_of(content.header):
         return True
     columns = list(zip(content.header, *(row for _, row in content.rows[:1000] if len(row) == len(content.header))))
@@ -126,7 +126,7 @@ def named(content: Content, names: Mapping[str, str], *, ungraded: bool = False)
     """Return the table whose columns have the usual names of their roles; `names` are columns by role.
 
     The grade may be several columns with commas between them, one for each judge. A list of documents in a cell becomes
-    rows. With `ungraded`, each row has the grade `ALL`. DataFileError: there is no such column.
+    rows. With `ungraded`, each row has the grade `ALL`. DataFileError: If there is no such column.
     """
     table = as_table(content, [part for name in names.values() for part in name.split(",")])
     grades = names.get("grade")

@@ -1,4 +1,4 @@
-"""Rows of judgements or runs from JSON with any nesting, by the roles of the keys."""
+"""Read rows of judgements or runs from JSON with any nesting, by the roles of the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptions of files that hold no judgements or run, with advice."""
+"""Describe files that contain neither judgements nor a run, and give advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles of columns by their cells, where names do not decide them, and the command that reads a file so."""
+"""Find the roles of columns by their cells if the names do not determine them, and propose a command."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Conversion(Remedy):
 
 
 class _Column:
-    """A column of a table, with its cells as text ("" is empty) and what is seen in them."""
+    """A column of a table: its cells as text ("" is empty), and the properties of these cells."""
 
     def __init__(self, name: str, cells: list[Any]) -> None:
         self.name, self.lists = name, any(isinstance(cell, list) for cell in cells)
@@ -109,7 +109,7 @@ class _Column:
 
     @property
     def holds(self) -> str:
-        """What the cells are, in a few words."""
+        """A short description of the cells."""
         kinds = [*dict.fromkeys(self.filled)]
         if not kinds:
             return "empty"
@@ -208,7 +208,7 @@ def _are_ranks(rows: list[tuple[str, str]]) -> bool:
 
 
 def _graded(query: _Column, document: _Column, grade: _Column) -> float:
-    """Return the evidence for a column of grades: they differ within queries, and are no ranks."""
+    """Return the evidence that a column has grades, which differ within queries and are not ranks."""
     rows = [own for own in zip(query.cells, document.cells, grade.cells) if all(own)]
     by_query: dict[str, list[str]] = {}
     for one, _, cell in rows:
@@ -276,7 +276,7 @@ def _agree(a: _Column, b: _Column) -> bool:
 
 
 def _finest(found: list[_Found]) -> _Found:
-    """Return the most evident assignment, with the finest query: a category of queries groups the documents, too."""
+    """Return the most evident assignment with the finest query, because a category of queries also groups documents."""
     best = found[0]
     for own in found:
         is_near = own[2:4] == best[2:4] and own.evidence > best.evidence - 2 and own.query.kinds > best.query.kinds
@@ -305,7 +305,7 @@ def is_pairwise(content: Content) -> bool:
 
 
 class Survey(NamedTuple):
-    """What a file is whose cells are no judgements: the kind, the reason, the columns, and the missing roles."""
+    """A description of a file whose cells are not judgements: kind, reason, columns and missing roles."""
 
     looks: str
     reason: str
@@ -314,7 +314,7 @@ class Survey(NamedTuple):
 
 
 def survey(content: Content) -> Survey:
-    """Return why the cells of a file are no judgements, and what its columns hold."""
+    """Return why the cells of a file are not judgements, and what its columns contain."""
     columns = _columns(as_table(content))
     things = [one for one in columns if one.is_thing]
     labels = [one.name for one in columns if one not in things and one.as_grade >= 1.5]
@@ -375,7 +375,7 @@ def _are_one(a: _Column, b: _Column) -> bool:
 
 
 def _readings(found: list[_Found]) -> list[_Found]:
-    """Return the most evident assignment, and the next one if it is near and reads other judgements."""
+    """Return the most evident assignment, and the next one if it is almost as evident but reads other judgements."""
     best = _finest(found)
     best = _with_judges(best, found) if best.grades else best
     for own in found:
@@ -430,7 +430,7 @@ def _proposal(best: _Found, content: Content) -> Proposal | None:
 
 
 def _options(content: Content, names: dict[str, str]) -> dict[str, str] | None:
-    """Return the options with which a file is read by these columns; None if it cannot be read so."""
+    """Return the options for reading a file by these columns, or None if these columns cannot be read."""
     ungraded = "grade" not in names
     options = names | ({"grades": f"{ALL}=1"} if ungraded else {})
     with warnings.catch_warnings():

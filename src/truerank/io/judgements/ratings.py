@@ -1,4 +1,4 @@
-"""Grades of people (numbers, words, scales, several judges for a document), and qrels made of them."""
+"""Collect the grades of people (numbers, words, scales, several judges for a document), and make qrels from them."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ class Ratings:
         units = [[self.grades[row] for row in rows] for rows in self.pairs().values() if len(rows) > 1]
         every = [grade for grades in units for grade in grades]
         same = sum(len(set(grades)) == 1 for grades in units)
-        text = f"{counted(len(units), 'document')} with several grades, which are the same for {same}"
+        text = f"the grades of a document agree for {same} of {counted(len(units), 'document')} with several grades"
         expected = _squares(every) / (len(every) - 1) if every else 0.0
         if not expected:
             return text
         observed = sum(_squares(grades) / (len(grades) - 1) for grades in units)
-        return f"{text}; Krippendorff's alpha {1 - observed / expected:.3f}"
+        return f"{text} (Krippendorff's alpha {1 - observed / expected:.3f})"
 
     def similar_queries(self) -> list[list[str]]:
         """Return the queries whose texts are equal after Unicode normalisation (NFKC), ignoring case and extra blanks.
@@ -161,7 +161,7 @@ class Ratings:
                 shown = ", ".join(f"{grade:g}" for grade in given[:4])
                 who = "" if self.judges is None else f" by {', '.join(self.judges[row] for row in rows[:4])}"
                 raise InvalidInputError(
-                    f"document {document!r:.80} of query {query!r:.80} has the grades {shown}{who}. There are "
+                    f"document {document!r:.80} of query {query!r:.80} has the grades {shown}{who}. In all, "
                     f"{self.agreement()}",
                     argument="aggregate",
                     expected=f"one of {', '.join(AGGREGATES)}",
@@ -169,7 +169,7 @@ class Ratings:
                 )
             grades.append(given[0] if aggregate is None else float(_COMBINED[aggregate](given)))
         if aggregate is None:
-            warn(f"{self.name}: dropped {len(self.grades) - len(pairs)} judgements that repeat an earlier one")
+            warn(f"{self.name}: judgements that repeat an earlier one were dropped: {len(self.grades) - len(pairs)}")
         queries, documents = map(list, zip(*pairs))
         return Ratings(queries, documents, grades, None, self.texts, self.left_out, self.name, self.format)
 
@@ -367,7 +367,7 @@ def _tell(found: Ratings, esci: bool, grades: object) -> None:
     """Warn about rows that were left out, and about assumptions."""
     if found.left_out:
         counts = " and ".join(f"{count} {reason}" for reason, count in found.left_out.items())
-        warn(f"{found.name}: left out {counts}; {counted(len(found.grades), 'grade')} remain")
+        warn(f"{found.name}: left out {counts}, and kept {counted(len(found.grades), 'grade')}")
     if esci:
         other = Remedy("to give other numbers", grades="E=3 S=2 C=1 I=0")
         warn(Message(f"{found.name}: E, S, C, I are read as 3, 2, 1, 0", other))

@@ -202,7 +202,7 @@ def holds_judgements(path: PathLike, features: bool = False, **columns: str | No
 
 
 def explain(error: TruerankError, path: PathLike) -> None:
-    """Add to an error of the columns of judged rows what reads the judgements in a table, or what it looks like."""
+    """Add to an error about columns of judged rows how to read the table's judgements, or what the table looks like."""
     with Source(path) as source:
         content = read_content(source)
     own = proposal(content)
@@ -217,7 +217,7 @@ def explain(error: TruerankError, path: PathLike) -> None:
 
 
 def _is_text(content: Content, column: int) -> bool:
-    """Return whether a column is no feature by default: it is empty, or most of its cells are not numbers."""
+    """Return whether a column is not a feature by default, because it is empty or most of its cells are not numbers."""
     cells = [row[column] for _, row in content.rows if column < len(row) and not is_unrated(row[column])]
     return 2 * sum(isinstance(cell, str) and read_grade(cell) is None for cell in cells) > len(cells) or not cells
 
@@ -259,7 +259,7 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
     lost = [name for name, found in known_roles.items() if not found]
     known = ", ".join(dict.fromkeys(format.title for format in FORMATS.own.values()))
     raise DataFileError(
-        f"expected judgements, but this looks like {looks}. {advice or f'Known are {known}'}",
+        f"expected judgements, but this looks like {looks}. {advice or f'The known formats are {known}'}",
         content.name,
         value=looks,
         code="no-judgements",
@@ -268,13 +268,13 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
 
 
 def _refuse_survey(content: Content, found: Survey) -> NoReturn:
-    """Raise an error with the missing role, what each column holds, and the options for users who know better."""
+    """Raise an error with the missing role, the contents of each column, and the options to state the roles."""
     purpose = f"if {'columns hold them' if len(found.roles) > 1 else 'a column holds it'}"
     remedies = [Remedy(purpose, **dict.fromkeys(found.roles, ...))]
     if "grade" in found.roles:
         remedies.append(Remedy("if each row is a relevant pair", query=..., document=..., grades=f"{ALL}=1"))
     raise DataFileError(
-        f"expected judgements, but this looks like {found.looks}: {found.reason}. Its columns hold: {found.columns}",
+        f"expected judgements, but this looks like {found.looks}: {found.reason}. Its columns contain: {found.columns}",
         content.name,
         value=found.looks,
         code="no-judgements",
@@ -293,5 +293,5 @@ def write_ratings(ratings: object, target: object, format: str = "ratings") -> N
     form, own = FORMATS[format], Ratings.of(ratings)
     assert form.write is not None
     if own.texts and not form.texts:
-        warn(f"{form.title} has no place for both the id and the text of a query, and keeps one of them")
+        warn(f"{form.title} cannot store both the id and the text of a query, and contains one of them")
     form.write(own if form.judges else own.aggregated(), target)

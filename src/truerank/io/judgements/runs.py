@@ -51,7 +51,7 @@ def score_rows(stream: Source) -> list[Row]:
         _refuse(content)
     for line, value in content.values:
         if not _is_empty((line, value)) and next(rows_of(value, line, "score"), None) is None:
-            raise DataFileError("no results; expected a query and a list such as results", content.name, line)
+            raise DataFileError("found no results. Expected a query and a list such as results", content.name, line)
     return rows
 
 

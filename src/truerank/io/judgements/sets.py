@@ -23,7 +23,7 @@ def beir_file(folder: Path) -> Path:
     if len(chosen) != 1:
         named = ", ".join(path.name for path in files) or "no file qrels/*.tsv"
         raise DataFileError(
-            f"expected a folder of BEIR with qrels/test.tsv, but the folder has {named}. Name a file", str(folder)
+            f"expected a folder of BEIR with qrels/test.tsv, but the folder has {named}. Name one file", str(folder)
         )
     return chosen[0]
 

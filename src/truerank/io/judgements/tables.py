@@ -97,7 +97,7 @@ def table_rows(content: Content, what: str = "grade") -> Iterator[Row]:
 
 
 def _guarded(text: str) -> str:
-    """Return a text without the leading blank with which Quepid protects formulas from spreadsheets."""
+    """Return a text without the leading blank by which Quepid prevents spreadsheets from running formulas."""
     return text[1:] if text[:1] == " " and text[1:2] in tuple("-=+@") else text
 
 

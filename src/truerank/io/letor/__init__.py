@@ -1,1 +1,1 @@
-"""LETOR and SVMlight text: the grammar in Python and compiled, the store, reading and writing."""
+"""Read and write LETOR and SVMlight text, by a grammar in Python and a compiled one."""

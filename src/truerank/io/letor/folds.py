@@ -32,7 +32,7 @@ def fold_folders(folder: PathLike) -> list[Path]:
 
 
 def fold_files(folder: PathLike) -> list[FoldFiles]:
-    """Return the files of each fold of a folder; for parts, test S_k, validation S_k-1, and three for training."""
+    """Return the files of each fold of a folder. Of parts, S_k is for test, S_k-1 for validation, 3 for training."""
     if folders := fold_folders(folder):
         return [FoldFiles(one.name, *([_file(one, stem)] for stem in ("train", "vali", "test"))) for one in folders]
     parts = [_file(Path(folder), f"S{k}") for k in range(1, 6)]
@@ -45,7 +45,7 @@ def fold_files(folder: PathLike) -> list[FoldFiles]:
 def _file(folder: Path, stem: str) -> Path:
     path = find_file(folder, f"{stem}.txt")
     if path is None:
-        raise InvalidInputError(f"{folder}: no file {stem}.txt (also .gz, .xz, .zst) in this folder", code="no-file")
+        raise InvalidInputError(f"{folder}: the folder has no file {stem}.txt (or .gz, .xz, .zst)", code="no-file")
     return path
 
 
@@ -83,8 +83,8 @@ def read_folds(folder: PathLike, *, read: Callable[[Any], RankingData] | None = 
             _, known, first = number.setdefault(query, (len(number), size, path))
             if known != size:
                 raise InvalidInputError(
-                    f"query {query!r} has {known} rows in {first} and {size} in {path}; a query must have the same "
-                    f"rows in all folds",
+                    f"query {query!r} has {known} rows in {first} and {size} in {path}, but a query must have the "
+                    "same rows in all folds",
                     code="different-rows",
                 )
             if first == path:

@@ -135,7 +135,7 @@ def check_line_ends(text: bytes, name: str, first_line: int) -> None:
     """Raise DataFileError for a carriage return that is not part of CRLF and not the last byte."""
     found = _LONE_RETURN.search(text) if b"\r" in text else None
     if found:
-        raise _at(text, found.start(), "a carriage return within a line; end lines with LF or CRLF", name, first_line)
+        raise _at(text, found.start(), "the line has a carriage return. End lines with LF or CRLF", name, first_line)
 
 
 def _at(text: bytes, position: int, what: str, name: str, first_line: int) -> DataFileError:
@@ -225,18 +225,16 @@ class LineParser:
             index_text, colon, value_text = token.partition(b":")
             if not colon or not index_text.isdigit():
                 if index_text[:1] == b"-" and index_text[1:].isdigit():
-                    raise refuse(place, f"feature index {_show(index_text)} is below 1; indices start at 1")
+                    raise refuse(place, f"feature index {_show(index_text)} is below 1, but indices start at 1")
                 raise refuse(place, f"expected '<feature>:<value>', got {_show(token)}")
             if len(index_text.lstrip(b"0")) > 10 or int(index_text) > MAX_INDEX:
-                raise refuse(
-                    place, f"feature index {_show(index_text)} is beyond the largest, {MAX_INDEX}", code="index"
-                )
+                raise refuse(place, f"feature index {_show(index_text)} exceeds the largest, {MAX_INDEX}", code="index")
             index = int(index_text)
             if index < 1:
-                raise refuse(place, "feature index 0 is below 1; indices start at 1 (write the features one higher)")
+                raise refuse(place, "feature index 0 is below 1, but indices start at 1. Number the features from 1")
             if indices and index <= indices[-1]:
                 what = "occurs twice" if index == indices[-1] else f"follows {indices[-1]}"
-                raise refuse(place, f"feature {index} {what}; indices must ascend within a line")
+                raise refuse(place, f"feature {index} {what}, but indices must ascend within a line")
             indices.append(index)
             values.append(self._number(value_text, refuse, place, f"a number as the value of feature {index}"))
         return grade, qid, indices, values
@@ -252,7 +250,7 @@ class LineParser:
                 return float("nan")
             raise refuse(token, f"{wanted} is {_show(text)}", remedies=[NO_VALUE], code="no-value")
         if _INFINITE.fullmatch(text):
-            raise refuse(token, f"expected {wanted}, got {_show(text)}; infinite values are not accepted")
+            raise refuse(token, f"expected {wanted}, got {_show(text)}. Infinite values are not accepted")
         raise refuse(token, f"expected {wanted}, got {_show(text) if text else 'nothing'}", code="not-a-number")
 
 

@@ -120,7 +120,7 @@ def read_letor(
         raise DataFileError("the file holds no rows", name)
     data = _grouped(reader.X.finish(), ParsedRows.concatenate(reader.rows), reader.names)
     if data.n_joined:
-        warn(f"{name}: {data.n_joined} queries came in several pieces and were joined")
+        warn(f"{name}: queries that came in several pieces were joined: {data.n_joined}")
     if any(reader.spoken.values()):
         data = reader.judged(data)
         reader.check_queries(name)
@@ -178,8 +178,8 @@ def iter_letor(
     reader.check_queries(stream.name)
     if again:
         warn(
-            f"{stream.name}: {len(again)} queries came in pieces that are in different blocks and were not "
-            f"joined. Sort the file by query to join them"
+            f"{stream.name}: queries that came in pieces in different blocks were not joined: {len(again)}. Sort the "
+            "file by query to join them"
         )
 
 
@@ -299,7 +299,7 @@ class _Reader:
                 "the feature names differ from the names in the previous file", name, line, code="different-names"
             )
         if self._n_features is not None and len(names) != self._n_features:
-            raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, line)
+            raise DataFileError(f"got {len(names)} feature names for {self._n_features} features", name, line)
         self.names, self._n_features = names, len(names)
         if not self.X.n_rows:
             self.X = self._kind(self._dtype, len(names))
@@ -313,8 +313,8 @@ class _Reader:
         kind, qid, words = found_line.groups()
         if qid in self.spoken[kind]:
             raise DataFileError(
-                f"'# {kind.decode()}' occurs twice for query {qid.decode('utf-8', 'replace')}; files with a common "
-                f"query cannot be read together",
+                f"'# {kind.decode()}' occurs twice for query {qid.decode('utf-8', 'replace')}. Files with a common "
+                "query cannot be read together",
                 name,
                 line,
                 code="twice",
@@ -344,7 +344,7 @@ class _Reader:
                 )
             if len(grades) + int(found.group(2)) > MAX_UNRANKED:
                 raise DataFileError(
-                    f"more than {MAX_UNRANKED} documents without a row in one query", name, line, code="too-many"
+                    f"one query has more than {MAX_UNRANKED} documents without a row", name, line, code="too-many"
                 )
             grades += [grade] * int(found.group(2))
         self.spoken[kind][qid] = grades
@@ -397,8 +397,8 @@ class _Reader:
         if lost:
             shown = b", ".join(lost[:3]).decode("utf-8", "replace") + (", …" if len(lost) > 3 else "")
             warn(
-                f"{name}: comment lines have judgements of {len(lost)} queries that have no rows ({shown}). "
-                "Measures do not count these judgements"
+                f"{name}: comment lines have judgements of queries without rows ({len(lost)}: {shown}). Measures do "
+                "not count these judgements"
             )
 
     def _check_width(self, rows: ParsedRows, n_features: int, name: str) -> None:
@@ -406,7 +406,7 @@ class _Reader:
         if top > n_features:
             origin = "the header line names" if self.names is not None else "n_features is"
             line = rows.line_of(int(rows.indices.argmax()))
-            raise DataFileError(f"feature {top} found, but {origin} {n_features}", name, line, argument="n_features")
+            raise DataFileError(f"feature {top} occurs, but {origin} {n_features}", name, line, argument="n_features")
 
     def block(self, rows: ParsedRows, name: str) -> RankingData:
         """Return a block of rows as data with the number of columns of the first block."""

@@ -139,8 +139,8 @@ class SparseStore:
 def _too_large(rows: ParsedRows, name: str) -> DataFileError:
     place = int(np.argmax(np.abs(np.nan_to_num(rows.values))))
     return DataFileError(
-        f"value {float(rows.values[place])!r} of feature {rows.indices[place] + 1} is too large for float32; read with "
-        "dtype=float64",
+        f"value {float(rows.values[place])!r} of feature {rows.indices[place] + 1} is too large for float32. Read the "
+        "file with dtype=float64",
         name,
         rows.line_of(place),
     )

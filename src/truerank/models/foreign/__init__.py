@@ -1,1 +1,1 @@
-"""Models in the formats of other tools: one file a format, each read without the tool."""
+"""Read models in the formats of other tools without these tools, with one module for each format."""

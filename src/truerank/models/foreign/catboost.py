@@ -48,7 +48,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
 
 
 def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return the names of the columns, the column of each float feature, and whether nan goes right there."""
+    """Return the names of the columns, and for each float feature its column and whether nan goes right."""
     columns, names, right = [], {}, []
     for number, feature in enumerate(features):
         place = f"features_info.float_features[{number}]"
@@ -93,7 +93,7 @@ def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float,
         place = f"oblivious_trees[{t}]"
         levels.append(reader.part(reader.known(tree, _TREE, place), "splits", list, place))
     depth = max((len(own) for own in levels), default=0)
-    reader.fail_if(depth > _DEEPEST, "oblivious_trees", f"a tree has depth {depth}; CatBoost's have at most {_DEEPEST}")
+    reader.fail_if(depth > _DEEPEST, "oblivious_trees", f"a tree has depth {depth}, more than CatBoost's {_DEEPEST}")
     if len(trees) << depth > max(_MOST_VALUES, 4 * sum(1 << len(own) for own in levels)):
         raise reader.fail("oblivious_trees", f"one of {len(trees)} trees has depth {depth}, and most are far less deep")
     features, borders = np.zeros((len(trees), depth), dtype=np.int32), np.full((len(trees), depth), np.inf)

@@ -76,7 +76,7 @@ def _listed(lists: Any, values: dict[int, list[Any]], unused: list[int], reader:
     if not 0 <= extra <= len(unused):
         raise reader.fail(
             place,
-            f"{len(lists)} lists of categories for {len(values)} categorical columns. {advice}",
+            f"the file has {len(lists)} lists of categories for {len(values)} categorical columns. {advice}",
             code="categories",
         )
     for rank, column in enumerate(sorted(values)):
@@ -172,7 +172,7 @@ def _add_text_tree(
     block: dict[str, str], place: str, n_features: int, questions: _Questions, builder: TreeBuilder
 ) -> None:
     reader = questions.reader
-    reader.fail_if(block.get("is_linear", "0") != "0", place, "linear leaves are not read: set linear_tree=False")
+    reader.fail_if(block.get("is_linear", "0") != "0", place, "linear leaves are not read. Set linear_tree=False")
     reader.known(block, _TREE, place)
     leaves = reader.integer(block.get("num_leaves"), f"{place}, num_leaves", 1, 1 << 31)
     n_sets = reader.integer(block.get("num_cat", "0"), f"{place}, num_cat")
@@ -238,7 +238,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
 
         def look(node: Any, place: str = place) -> Leaf | Split | Membership:
             if isinstance(node, dict) and "leaf_value" in node:
-                reader.fail_if("leaf_coeff" in node, place, "linear leaves are not read: set linear_tree=False")
+                reader.fail_if("leaf_coeff" in node, place, "linear leaves are not read. Set linear_tree=False")
                 return Leaf(reader.number(reader.known(node, _JSON_LEAF, place)["leaf_value"], f"{place}.leaf_value"))
             reader.choice(reader.part(node, "decision_type", str, place), ("<=", "=="), f"{place}.decision_type")
             missing = reader.part(reader.known(node, _JSON_SPLIT, place), "missing_type", str, place)
@@ -261,7 +261,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
 
 
 def _one_class(value: object, key: str, reader: Reader) -> None:
-    reader.fail_if(reader.integer(value, key, 1) != 1, key, f"the model has {value} outputs a row; a ranker has one")
+    reader.fail_if(reader.integer(value, key, 1) != 1, key, f"the model has {value} outputs a row, expected one")
 
 
 def _threshold(value: Any, place: str, reader: Reader) -> float:

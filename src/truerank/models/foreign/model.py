@@ -1,4 +1,4 @@
-"""Share code among the readers of other tools' models: the result, checked values, trees from nodes."""
+"""Code shared by the readers of other tools' models: the result, checked values, and trees from nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Categories = list[str] | list[float]
 
 
 class Keys:
-    """The keys of one kind of object in a model file: those that a reader reads, and those that change no score.
+    """The keys of one kind of object in a model file: those that a reader reads, and those without effect on scores.
 
     The latter by the reason: `statistics` of the training data, settings of `training`, `names` (of stores, versions
     and notes), `places` (numbers and orders that the file repeats), and the `link` after raw scores. `only` has the
@@ -231,7 +231,7 @@ class Reader:
                 f"line {error.lineno}, column {error.colno}", f"no valid JSON: {error.msg}", code="not-json"
             ) from error
         except ValueError as error:  # a number with more digits than Python converts
-            raise self.fail("", f"no valid JSON: {error}") from None
+            raise self.fail("", f"the file is not valid JSON: {error}") from None
         except RecursionError:
             raise self.fail("", "the JSON is nested too deeply") from None
 
@@ -333,8 +333,8 @@ class TreeBuilder:
                 if self._ranges > _MOST_RANGES:
                     raise self._reader.fail(
                         "",
-                        f"its questions about categories need more than {_MOST_RANGES} ranges of numbers. "
-                        "Number the categories so that those of one side are neighbours, and train again.",
+                        f"the questions about categories require more than {_MOST_RANGES} ranges of numbers. Number "
+                        "the categories so that those of one side are neighbours, and train again.",
                         code="too-many-ranges",
                     )
                 found = _thresholds(seen, *children[id(seen)], known)
@@ -349,7 +349,7 @@ class TreeBuilder:
             item, parent, side = stack.pop()
             seen = item if isinstance(item, Split) else opened(*item)
             if len(self._nodes) > _MOST_NODES:
-                raise self._reader.fail("", f"its trees have more than {_MOST_NODES} thresholds")
+                raise self._reader.fail("", f"the trees have more than {_MOST_NODES} thresholds")
             if isinstance(seen, Leaf):
                 own = ~len(self._values)
                 self._values.append(seen.value)

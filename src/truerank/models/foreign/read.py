@@ -21,7 +21,7 @@ from truerank.models.imported import ImportedRanker
 
 _MOST_BYTES = 4 << 30
 _PART = 1 << 24
-_SAVE_XGBOOST = 'save the model with save_model("model.json") or "model.ubj"'
+_SAVE_XGBOOST = 'Save the model with save_model("model.json") or "model.ubj"'
 # Tools with feature numbers in place of names.
 _NUMBERED = ("ranklib", "svm-light", "sofia-ml")
 # First bytes of binary files that are not read.
@@ -149,7 +149,7 @@ def read_foreign(
     names = None if feature_names is None else [str(name) for name in feature_names]
     if names is not None and n_features is not None and len(names) != n_features:
         raise InvalidInputError(
-            f"feature_names has {len(names)} names, and n_features is {n_features}. Pass one of the two."
+            f"feature_names has {len(names)} names, but n_features is {n_features}. Pass one of the two."
         )
     size = n_features if names is None else len(names)
     try:
@@ -170,14 +170,14 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
         try:
             text = data.decode(encoding_of(data) or "utf-8-sig")
         except UnicodeDecodeError as error:
-            raise reader.fail(f"byte {error.start}", "neither UTF-8 text nor UBJSON of XGBoost") from None
+            raise reader.fail(f"byte {error.start}", "the file is neither UTF-8 text nor UBJSON of XGBoost") from None
     else:
         text = data
     head = text.lstrip()[:200]
     reader.fail_if(not head, "", "the file is empty")
     if head.startswith("booster["):
         raise reader.fail(
-            "line 1", "XGBoost's text dump has rounded numbers and no base score; " + _SAVE_XGBOOST, code="text-dump"
+            "line 1", "XGBoost's text dump has rounded numbers and no base score. " + _SAVE_XGBOOST, code="text-dump"
         )
     if re.match("##(?!#)", head):
         return text_formats.read_ranklib(text.lstrip(), reader, size)
@@ -212,7 +212,7 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
         return search_engines.read_solr(value, reader)
     if "model" in value or "definition" in value or "_source" in value:
         return search_engines.read_plugin(value, reader, names)
-    raise reader.fail("", f"the format is unknown: a JSON object with the keys {sorted(value)[:6]}")
+    raise reader.fail("", f"the format is unknown: the keys of the JSON are {sorted(value)[:6]}")
 
 
 def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
@@ -232,7 +232,9 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
         return model
     numbered = model.numbered or model.tool in _NUMBERED
     if (names is None or numbered) and size is not None and size < form.n_features:
-        raise reader.fail("", f"n_features or feature_names give {size} of {form.n_features} features", code="width")
+        raise reader.fail(
+            "", f"n_features or feature_names give {size} features, expected {form.n_features}", code="width"
+        )
     if names is None:
         assert size is not None
         return replace(model, form=form.with_columns(list(range(form.n_features)), _filled(form.names, size)))

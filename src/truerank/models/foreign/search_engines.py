@@ -60,7 +60,7 @@ def read_solr(value: object, reader: Reader) -> ForeignModel:
         reader.known(params, Keys("weights"), "params")
         weights = reader.part(params, "weights", dict, "params")
         lacking = [name for name in names if name not in weights]
-        reader.fail_if(lacking, "params.weights", f"the model lacks weight(s) for {lacking[:5]}")
+        reader.fail_if(lacking, "params.weights", f"the model has no weight for {lacking[:5]}")
         coef = np.array([reader.number(weights[name], f"params.weights.{name}") for name in names])
         form = ModelForm(names, Linear(coef), normalizers=normalizers, allow_nan=False, float32_sums=True)
     elif kind == "model.MultipleAdditiveTreesModel":
@@ -170,7 +170,7 @@ def _plugin_trees(parsed: Any, raw: bool, names: list[str] | None, reader: Reade
             parsed = reader.part(parsed, "splits", list, place)
         model = xgboost.read_dump(parsed, reader, names, plugin=True)
     if objective is not None and objective not in _OBJECTIVES:
-        raise reader.fail(f"{place}.objective", f"got {objective!r}, not one of {_OBJECTIVES}", code="objective")
+        raise reader.fail(f"{place}.objective", f"expected one of {_OBJECTIVES}, got {objective!r}", code="objective")
     if as_zero:
         return replace(model, absent=0.0, missing="")
     return replace(

@@ -87,7 +87,7 @@ def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features
         else:
             coef[ids[neuron] - 1] += weight
     if len(body) - 2 < len(ids):
-        raise reader.fail("", f"{len(body) - 2} weights for {len(ids)} features: the file is truncated")
+        raise reader.fail("", f"the file is truncated: it has {len(body) - 2} weights for {len(ids)} features")
     return _linear_model("ranklib", names, coef, bias, True)
 
 

@@ -109,7 +109,7 @@ def read_saved(value: Any, reader: Reader, *, plugin: bool = False) -> ForeignMo
 
 
 def _trees_of(model: dict[str, Any], weights: list[float] | None, place: str, reader: Reader) -> list[Any]:
-    """Return the trees after a check of their number, and that all have the same output."""
+    """Return the trees after a check that their number is right and all have the same output."""
     trees: list[Any] = reader.part(model, "trees", list, place)
     param = reader.part(model, "gbtree_model_param", dict, place)
     at = f"{place}.gbtree_model_param"
@@ -233,7 +233,7 @@ def _add_saved_tree(
     conditions, default = column("split_conditions", size), column("default_left", size)
     claimed = reader.known(tree.get("tree_param"), _TREE_PARAM, f"{place}.tree_param").get("num_nodes", size)
     if reader.integer(claimed, f"{place}.tree_param.num_nodes", 0, 1 << 40) != size or not size:
-        raise reader.fail(f"{place}.tree_param", f"num_nodes is {claimed!r}, and there are {size} nodes")
+        raise reader.fail(f"{place}.tree_param", f"num_nodes is {claimed!r}, but there are {size} nodes")
     categories = _categories(tree, place, size, reader)
     seen: set[int] = set()
 
@@ -273,7 +273,9 @@ def _categories(tree: Any, place: str, size: int, reader: Reader) -> dict[int, s
     for node, start, count in zip(nodes, segments, sizes):
         found[node] = {reader.integer(v, f"{place}.categories") for v in values[start : start + count]}
         if not 0 < count <= len(values) - start:
-            raise reader.fail(f"{place}.categories_sizes", f"{count} categories at {start} of {len(values)}")
+            raise reader.fail(
+                f"{place}.categories_sizes", f"got {len(values)} categories, but {count} begin at {start}"
+            )
     return found
 
 
@@ -357,7 +359,7 @@ class UbjsonReader:
     def _take(self, size: int) -> bytes:
         left = len(self.data) - self.place
         if not 0 <= size <= left:
-            self._fail_if(True, f"{size} bytes are claimed and {left} are left")
+            self._fail_if(True, f"{size} bytes are claimed, but only {left} are left")
         part = self.data[self.place : self.place + size]
         self.place += size
         return part
@@ -386,7 +388,7 @@ class UbjsonReader:
         self._fail_if(marker not in _LENGTHS, f"expected a length, got marker {marker!r}")
         size = int(self._numbers(marker, 1)[0])
         left = len(self.data) - self.place
-        self._fail_if(not 0 <= size <= left, f"a length of {size} is claimed, and {left} bytes are left")
+        self._fail_if(not 0 <= size <= left, f"a length of {size} is claimed, but only {left} bytes are left")
         return size
 
     def _text(self) -> str:

@@ -1,4 +1,4 @@
-"""Compute AdaRank's measures of queries by part; the fit holds those of every query and feature, (m, p).
+"""Compute AdaRank's measures of queries by part. The fit holds the measures of every query and feature, (m, p).
 
 Each round sends the weights to the parts and m numbers back. Sums run over the queries in the order of the parts, so
 the model has the same bits for any parts if the order of the queries is the same.

@@ -34,7 +34,7 @@ def parse_leaves(given: object) -> Leaves:
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidInputError(
             f"leaves must be one of {', '.join(map(repr, KINDS))}, a value such as FuzzyLeaves(p_swap=0.99), or a dict "
-            f'such as {{"kind": "fuzzy", "p_swap": 0.99}}; got {given!r}',
+            f'such as {{"kind": "fuzzy", "p_swap": 0.99}}, got {given!r}',
             argument="leaves",
         )
     try:
