@@ -25,6 +25,9 @@ def made(tmp_path_factory):
     })  # fmt: skip
     shop[: n // 2].to_csv(folder / "my shop.csv", index=False)
     shop[n // 2 :].to_csv(folder / "new shop.csv", index=False)
+    shop["brand name"] = random.choice(["red", "blue", None], n)
+    shop["rank"] = shop.groupby("search")["text score"].rank(ascending=False).astype(int)
+    shop[: n // 2].to_csv(folder / "brands.csv", index=False)
     ridge = ["--ranker", "ridge"]
     assert main(["train", str(folder / "train.parquet"), *ridge, "--model", str(folder / "model.json")]) == 0
     own = [str(folder / "my shop.csv"), *shlex.split(COLUMNS)]
@@ -41,6 +44,15 @@ NEXT = {
     "compare shop.json --data 'new shop.csv' --baseline 'text score' --measure AP RR": "report",
     "compare shop.json --data 'new shop.csv' --baseline=-price": "report",
     "cross-validate 'my shop.csv' --ranker ridge --cv 3 " + COLUMNS: "cross-validate",
+    "cross-validate 'my shop.csv' --ranker ridge --cv 3 --scores 'cv scores.txt' " + COLUMNS: "compare",
+    "cross-validate brands.csv --set leaves=constant n_estimators=3 --categorical 'brand name' --missing nan --cv 3 "
+    "--exclude 'text score' --scores 'cv scores.txt' " + COLUMNS: "compare",
+    "describe brands.csv --query-column search --grade-column 'how good'": "cross-validate",
+    "train 'my shop.csv' --ranker ridge --model shop2.json " + COLUMNS: "export",
+    "train brands.csv --set leaves=constant n_estimators=3 --categorical 'brand name' --missing nan --model b.json "
+    + COLUMNS: "export",
+    "train brands.csv --set n_estimators=3 --exclude 'brand name' --model fuzzy.json " + COLUMNS: "export",
+    "power shop.json --data 'new shop.csv' --baseline price": "compare",
     "power bm25.run latent.run --qrels qrels.txt --measure P@5": "compare",
     "report bm25.run dirichlet.run --qrels qrels.txt -o 'my page.html'": "compare",
     "report shop.json --data 'new shop.csv' -o page.md": "evaluate",
@@ -61,6 +73,7 @@ NEXT = {
 @pytest.mark.parametrize("command", NEXT)
 def test_the_next_command_runs(command, made, monkeypatch, capsys):
     monkeypatch.chdir(made)
+    monkeypatch.setattr("truerank.cli.describe._TREES", ["leaves=constant", "n_estimators=3"])
     if "s.txt" in command:
         assert main(["predict", "shop.json", "new shop.csv", "-o", "s.txt"]) == 0
     (made / "plan.csv").unlink(missing_ok=True)
@@ -109,3 +122,21 @@ def test_the_ending_of_a_report_decides_its_format(made, monkeypatch):
         assert main([*command.split()[:-1], f"found{ending}"]) == 0
         assert (made / f"found{ending}").read_text().startswith(first)
     assert main([*command.split()[:-1], "found.md", "--cutoff", "cutoff.json"]) == 2
+
+
+def test_ranks_are_left_out_where_a_remark_advises_it(made, monkeypatch, capsys):
+    monkeypatch.chdir(made)
+    usual = {"search": "qid", "sku": "docid", "how good": "y"}
+    pd.read_csv("brands.csv").rename(columns=usual).to_csv("ranked.csv", index=False)
+    for command in ("describe ranked.csv", "split ranked.csv --replace"):
+        assert main(command.split()) == 0
+        text = "".join(capsys.readouterr())
+        words = shlex.split(next(line for line in text.splitlines() if line.startswith("next: ")))
+        assert words[words.index("--exclude") + 1] == "rank"
+
+
+def test_a_comparison_accepts_the_options_of_training(made, monkeypatch, capsys):
+    monkeypatch.chdir(made)
+    options = shlex.split(f"--categorical 'brand name' --missing nan {COLUMNS}")
+    assert main(["compare", "--data", "brands.csv", "--scores", "rank:ascending", "text score", *options]) == 0
+    assert "text score" in capsys.readouterr().out

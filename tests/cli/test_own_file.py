@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -209,3 +210,67 @@ def test_a_comparison_with_one_other_has_no_words_for_several(shop, capsys):
     out = capsys.readouterr().out
     assert "(by p below 0.05)" in out
     assert "group" not in out
+
+
+@pytest.fixture
+def german(tmp_path, monkeypatch):
+    """A shop's export with German names, a decimal comma in one column, empty cells and text."""
+    monkeypatch.chdir(tmp_path)
+    rng, n = np.random.default_rng(3), 240
+    frame = pandas.DataFrame({
+        "Suchbegriff": [f"Begriff {k // 12}" for k in range(n)],
+        "Artikelnummer": [f"A{k:04d}-{k % 7}" for k in range(n)],
+        "score_titel": rng.normal(size=n).round(3), "Marke": rng.choice(["Bosch", "Würth", "Stihl"], n),
+        "Preis": np.where(rng.random(n) < 0.1, np.nan, rng.random(n).round(2)),
+        "Klickrate": [f"{x:.4f}".replace(".", ",") for x in rng.random(n)], "Lagerbestand": rng.integers(0, 150, n),
+        "Note": rng.integers(0, 4, n),
+    })  # fmt: skip
+    frame.to_csv("suche.csv", index=False)
+    return frame
+
+
+def test_the_first_refusal_has_a_command_that_reads_the_file(german, capsys):
+    assert main(["describe", "suche.csv"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len([line for line in lines if line.startswith("(")]) == 6  # one problem on each line
+    (command,) = [line for line in lines if line.startswith("Add ")]
+    words = shlex.split(command.removeprefix("Add "))
+    assert words[words.index("--grade-column") + 1] == "Note"
+    assert words[words.index("--exclude") + 1] == "Klickrate"
+    assert main(["describe", "suche.csv", *words]) == 0
+    read = capsys.readouterr().out
+    assert "240" in read
+    # Where judgements are proposed, the document is the recognised column, and none are for rows that are named.
+    proposed = shlex.split(next(line for line in lines if "truerank convert" in line).partition("truerank ")[2])
+    assert proposed[proposed.index("--document-column") + 1] == "Artikelnummer"
+    assert main(proposed) == 0
+    assert main(["describe", "suche.csv", "--query-column", "Suchbegriff", "--grade-column", "Note"]) == 1
+    assert "convert" not in capsys.readouterr().err
+
+
+def test_features_of_each_query_and_document_are_joined_to_ratings(german, capsys):
+    german["Artikelnummer"] = [
+        f"A{(7 * k + k // 12) % 90:02d}" for k in range(len(german))
+    ]  # the same in several queries
+    ratings = german.rename(columns={"Suchbegriff": "query", "Artikelnummer": "docid", "Note": "rating"})
+    ratings[["query", "docid", "rating"]].to_csv("quepid.csv", index=False)
+    german.drop(columns="Note").sample(frac=0.9, random_state=1).to_csv("features.csv", index=False)
+    join = ["convert", "quepid.csv", "rows.parquet", "--join", "features.csv"]
+    assert main(join) == 1
+    assert "Add --on Artikelnummer" in capsys.readouterr().err
+    assert main([*join, "--on", "Artikelnummer"]) == 1
+    assert "add --on Suchbegriff Artikelnummer" in capsys.readouterr().err
+    assert main([*join, "--on", "Suchbegriff", "Artikelnummer"]) == 0
+    assert "lacks 24 judged documents" in capsys.readouterr().err
+    rows = pandas.read_parquet("rows.parquet")
+    expected = german.sample(frac=0.9, random_state=1).set_index(["Suchbegriff", "Artikelnummer"])
+    assert len(rows) == len(expected) == 216
+    for row in rows.itertuples():
+        own = expected.loc[(row.qid, row.docid)]
+        assert (row.y, row.score_titel, row.Marke, row.Klickrate) == (
+            own.Note,
+            own.score_titel,
+            own.Marke,
+            own.Klickrate,
+        )
+    assert not {"Suchbegriff", "Artikelnummer"} & {*rows.columns}

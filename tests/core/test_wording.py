@@ -50,9 +50,9 @@ MESSAGES = {
         lambda: truerank.read_ratings("comma.csv"),
     'm.json: the file is not a model of truerank. Expected a JSON object with "format": "truerank-model"':
         lambda: truerank.load_model("m.json"),
-    "shop.csv: 3 problems: (1) the table has no column 'qid' (query); 'query' is probably the query. Its columns are "
-    "'query', 'product_id', 'price', 'grade'; (2) 'grade' probably holds the grades; (3) 'product_id' probably holds "
-    'document ids. Pass query="query", grade="grade", document="product_id"': lambda: truerank.read_table("shop.csv"),
+    "shop.csv: 3 problems:\n(1) the table has no column 'qid' (query); 'query' is probably the query. Its columns are "
+    "'query', 'product_id', 'price', 'grade'\n(2) 'grade' probably holds the grades\n(3) 'product_id' probably holds "
+    'document ids\nPass query="query", grade="grade", document="product_id"': lambda: truerank.read_table("shop.csv"),
     "y must be one array, got a tuple of parts with different shapes. Convert the arrays to rows with "
     "RankingData(X, y, qid)":
         lambda: truerank.evaluate((np.ones((3, 2)), np.ones(3), np.ones(3)), np.ones(3), "AP"),

@@ -196,3 +196,23 @@ def test_commands_accept_the_folder(folders, kind, capsys):
     assert told["means"] == pytest.approx(
         truerank.compare(data, {"bm25": "bm25", "length_title": "length_title"}, "AP").means
     )
+
+
+def test_a_column_is_compared_with_cross_validated_rankers():
+    names = list(DATA.feature_names)
+    today = names[0]
+    systems = {"ridge": RidgeRanker(), "today": today, "upside down": f"{today}:ascending"}
+    found = cross_validate(systems, DATA, cv=3, random_state=1)
+    column = DATA.restore(DATA.X[:, 0])
+    np.testing.assert_array_equal(found.scores["today"], column)
+    np.testing.assert_array_equal(found.scores["upside down"], -column)
+    assert next(iter(found.measures)) == "nDCG@10"
+    alone = truerank.evaluate(DATA, today, "nDCG@10")
+    assert found.means["today"]["nDCG@10"] == pytest.approx(alone["nDCG@10"])
+    assert found.means["ridge"] == cross_validate({"ridge": RidgeRanker()}, DATA, cv=3, random_state=1).means["ridge"]
+    (pair,) = found.compare(baseline="today").pairs[:1]
+    assert (pair.a, pair.b) == ("ridge", "today")
+    seeded = cross_validate(systems, DATA, cv=3, seeds=[0, 1], random_state=1)
+    assert seeded.fits
+    with refused(InvalidInputError, code="no-column"):
+        cross_validate({"ridge": RidgeRanker(), "today": "yesterday"}, DATA, cv=3)

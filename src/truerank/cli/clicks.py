@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import truerank
 from truerank.cli import common, options, ranker_options
-from truerank.cli.describe import read_as_found
+from truerank.cli.describe import as_words, read_as_found
 from truerank.cli.parser import OutputFile, argument, only, option, within
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ def _features(args: Arguments, path: str) -> RankingData:
     """Return the numeric columns of `--data`, without text columns, which click models do not use."""
     if not common.table_kind(path):
         return common.read_data(path, args)
-    data, words = read_as_found(path, args, trains=False)
-    if words:
-        common.note(f"truerank clicks: {path} is read with these options: {shlex.join(words)}")
+    data, found = read_as_found(path, args, trains=False)
+    if found:
+        common.note(f"truerank clicks: {path} is read with these options: {shlex.join(as_words(found))}")
     return data
 
 

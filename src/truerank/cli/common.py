@@ -280,7 +280,8 @@ def without_features(path: str, between: str = "\n  ") -> str:
         "make features, and train on rows.parquet",
         "from a search engine: truerank features --engine URL --index NAME -o features.json, then what it prints",
         f"from texts: truerank text features --index INDEX --qrels {own} -o rows.parquet",
-        f"from columns of a catalogue: truerank convert {own} rows.parquet --join PRODUCTS --on COLUMN",
+        f"from columns of a table: truerank convert {own} rows.parquet --join TABLE --on DOCUMENT_COLUMN, or --on "
+        "QUERY_COLUMN DOCUMENT_COLUMN if it has a row for each query and document",
     ])  # fmt: skip
 
 

@@ -32,7 +32,11 @@ class Arguments(options.Columns, options.Judged):
         "judgements: make one query of texts that differ in case, blanks or the form of letters only"
     )
     join: str | None = option("judgements: add the columns of this table of documents, as features", "TABLE")
-    on: str | None = option("the column of document ids in --join (default: doc_id, id, …)", "COLUMN", to="join")
+    on: list[str] | None = option(
+        "columns of --join: that of document ids (default: doc_id, id, …), or those of query and document",
+        "COLUMN …",
+        to="join",
+    )
     groups: str | None = option("group sizes of IN, whose lines then have no qid", "FILE")
     float32: bool = option("keep values as 32-bit numbers")
     no_comments: bool = option("drop comments, and keep document ids")

@@ -16,6 +16,8 @@ from truerank.cli.parser import OutputFile, OutputFolder, argument, option, posi
 from truerank.cli.reproduce import record
 from truerank.core.files import one_step
 
+_LOOKED_AT = 200  # queries, for the best column
+
 
 def _seeds(text: str) -> list[int]:
     """Return the seeds of a text such as "0-9" or "0,1,5"."""
@@ -49,7 +51,7 @@ class Arguments(options.Learning, options.Folds, options.Clustered, options.Reco
     curve: bool = option("learning curve: train on more and more queries of one file, and test on its first fold")
     grid: list[str] = option("values to choose from by the validation queries of each fold", "key=v1,v2,… …")
     select: str | None = option("measure that chooses among --grid (default: AP)", "MEASURE")
-    measures: str = option("measures to report, separated by blanks", "NAMES", default="AP nDCG@5 nDCG@10")
+    measures: str = option("measures to report, separated by blanks", "NAMES", default="nDCG@10 nDCG@5 AP")
     scores: str | None = option(
         "output file of the scores of the test queries (for a folder of folds, an output folder)",
         "OUT",
@@ -107,7 +109,9 @@ def run(args: Arguments) -> int:
         record(args, found.to_dict())
         return common.show(args, found.to_dict(), str(found))
     chosen = [{key.removeprefix(inner): value for key, value in one.items()} for one in found.settings[args.ranker]]
-    return _report(args, found, [settings | one for one in chosen])
+    _report(args, found, [settings | one for one in chosen])
+    _next(args, data)
+    return 0
 
 
 def _seed(args: Arguments, name: str) -> int | None:
@@ -156,10 +160,34 @@ def _report(args: Arguments, found: Any, params: list[dict[str, Any]]) -> int:
     print(common.table([row[: len(row) - (not shown)] for row in rows], ["fold", *mean, *["settings"] * shown]))
     chosen = f"; settings chosen by {args.select or 'AP'}" if args.grid else ""
     print(f"convention {args.convention}; {_told(found.trained_on)}{chosen}")
-    other = "list-net" if args.ranker == "single-feature" else "single-feature"
-    if not args.categorical:  # --against refuses it
-        next_command(args, "cross-validate", against=other, scores=None, record=None, state=None)
     return 0
+
+
+def _next(args: Arguments, data: Any) -> None:
+    """Print the command that compares the scores with the best column, or the ranker with another one."""
+    best = None
+    if args.scores is not None:
+        common.note(f"wrote {args.scores}: scores of the test queries, in the order of the rows")
+        best = _best_column(data) if Path(args.folds).is_file() else None
+    other = "list-net" if args.ranker == "single-feature" else "single-feature"
+    if best is not None:
+        next_command(args, "compare", data=args.folds, scores=[args.scores], baseline=best, seed=0, record=None)
+    elif not args.categorical:  # --against refuses it
+        next_command(args, "cross-validate", against=other, scores=None, record=None, state=None)
+
+
+def _best_column(data: Any) -> str | None:
+    """Return the column without missing values that ranks the first queries best, with its order if 1 is the best."""
+    import numpy as np
+
+    from truerank.data.columns import names_of, take_columns
+
+    names, texts, dense = names_of(data), data.category_names or {}, isinstance(data.X, np.ndarray)
+    own = [k for k, name in enumerate(names) if dense and name not in texts and not np.isnan(data.X[:, k]).any()]
+    if not own:
+        return None
+    found = truerank.SingleFeature().fit(take_columns(data.take_queries(range(min(_LOOKED_AT, data.n_queries))), own))
+    return names[own[found.feature_]] + ("" if found.sign_ > 0 else ":ascending")
 
 
 def _told(trained: dict[str, str]) -> str:

@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.cli.parser import argument, option, refuse, wording_of
+from truerank.cli.next_command import next_command
+from truerank.cli.parser import OPTION_NAMES, argument, option, refuse, wording_of
 from truerank.core.errors import DataFileError, alternatives
 
+_FOLDS = 5  # of cross-validation
+_TREES = ["leaves=constant"]  # which every search engine can read
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
 
 
@@ -97,34 +100,46 @@ def _read(path: str, args: Arguments) -> Any:
     """Read a file with the options that the columns of a table require, and print these options."""
     if not common.table_kind(path):
         return common.read_data(path, args)
-    data, words = read_as_found(path, args)
-    if words:
+    data, found = read_as_found(path, args)
+    if found:
         common.note(
             f"truerank describe: {path} is read with these options, which `truerank train` also requires: "
-            f"{shlex.join(words)}"
+            f"{shlex.join(as_words(found))}"
         )
+        args.collected["found"] = found
     return data
 
 
-def read_as_found(path: str, args: options.Reading, *, trains: bool = True) -> tuple[Any, list[str]]:
-    """Return the data of a table, and the options that its columns require. Data that train no ranker may lack grades,
-    and lose their categories.
+def as_words(found: dict[str, Any]) -> list[str]:
+    """Return arguments of `read_table` as options of a command."""
+    parser = argparse.ArgumentParser()
+    options.Categorical.configure(parser)
+    wording = wording_of(parser)
+    return shlex.split(" ".join(str(wording.argument(name, value)) for name, value in found.items()))
+
+
+def with_ignored(found: dict[str, Any], remarks: list[Any]) -> dict[str, Any]:
+    """Return arguments of `read_table` that also ignore the features which remarks advise to ignore."""
+    ignored = [name for one in remarks if "exclude" in one.remedies[0].arguments for name in one.items]
+    return found | {"exclude": list(dict.fromkeys([*found.get("exclude", ()), *ignored]))} if ignored else found
+
+
+def read_as_found(path: str, args: options.Reading, *, trains: bool = True) -> tuple[Any, dict[str, Any]]:
+    """Return the data of a table, and the arguments of `read_table` that its columns require.
+
+    Data that train no ranker may lack grades, and lose their categories.
     """
     place = common.place_of(path, args)
     try:
-        return place.read(graded=trains and args.grade_column is None), []
+        return place.read(graded=trains and args.grade_column is None), {}
     except DataFileError as error:
         solution = getattr(error.__cause__, "solution", None)
         if solution is None:
             raise
         if not trains and (texts := solution.pop("categories", [])):
             solution["exclude"] = [*solution.get("exclude", ()), *texts]
-        parser = argparse.ArgumentParser()
-        options.Categorical.configure(parser)
-        wording = wording_of(parser)
-        words = shlex.split(" ".join(str(wording.argument(name, value)) for name, value in solution.items()))
         try:
-            return replace(place, **solution).read(), words
+            return replace(place, **solution).read(), solution
         except DataFileError:  # nothing would be left: the first message is clearer
             raise error from error.__cause__
 
@@ -162,6 +177,12 @@ def _show(files: list[dict[str, Any]], findings: list[Any], args: Arguments) -> 
     for file in files:
         if not file["features"]:
             print(f"\nnext: {common.without_features(file['file'])}")
+    if len(files) == 1 and levels and Path(args.data[0]).is_file():
+        found = with_ignored(args.collected.get("found", {}) | common.given(args, "exclude"), findings)
+        if files[0]["features"] > len(found.get("exclude", ())) and files[0]["queries"] >= _FOLDS:
+            own = {OPTION_NAMES.get(name, name).replace("-", "_"): value for name, value in found.items()}
+            own |= {"folds": args.data[0], "set": _TREES, "scores": "trees.txt"}
+            next_command(args, "cross-validate", **own)
 
 
 def _grades(data: Any) -> dict[str, int]:

@@ -124,7 +124,7 @@ def _warnings_to_stderr(wording: OptionWording) -> Iterator[None]:
 
 
 def message(error: BaseException, wording: OptionWording) -> str:
-    """Return an error as one readable line, with advice on `--sparse` if the command has this option."""
+    """Return an error as one readable line, or as a list of problems; `--sparse` is advised if the command has it."""
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     elif isinstance(error, OSError) and error.errno == errno.EBADF:
@@ -138,7 +138,7 @@ def message(error: BaseException, wording: OptionWording) -> str:
             )
     else:
         text = error.worded(wording) if hasattr(error, "worded") else str(error) or type(error).__name__
-    return " ".join(text.split("\n"))
+    return text if getattr(error, "code", None) == "columns" else " ".join(text.split("\n"))
 
 
 def _is_about_input(error: BaseException) -> bool:

@@ -214,7 +214,10 @@ class Systems(Judged):
 class Compared(Systems, Topics, Training, Reading):
     """Systems, and the rows or judgements for their evaluation."""
 
-    RULES: tuple[Rule, ...] = (only(Reading, "data", "belongs to --data"), only("topics", "qrels"))
+    categorical: list[str] | None = option(
+        "features that are categories, as in training; models know them themselves", "COLUMN …", group="reading data"
+    )
+    RULES: tuple[Rule, ...] = (only(Reading, "data", "belongs to --data"), only("categorical topics", "data qrels"))
 
 
 class Planned(Options):

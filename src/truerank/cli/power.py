@@ -10,7 +10,7 @@ from truerank.cli.parser import option
 from truerank.cli.systems import experiment_of, named_systems
 
 
-class Arguments(options.Compared, options.Test, options.Seed, options.Json):
+class Arguments(options.Compared, options.Baseline, options.Test, options.Seed, options.Json):
     measure: str = option("measure to compare", "NAME", default="nDCG@10")
     effect: float | None = option("true difference of the measure to find (default: the observed difference)", "D")
     power: float = option("power to reach", "P", default=0.8)
@@ -23,7 +23,8 @@ class Arguments(options.Compared, options.Test, options.Seed, options.Json):
 def run(args: Arguments) -> int:
     """Read the two rankings and print the power."""
     named = named_systems(args, least=2)
-    experiment = experiment_of(args, named, [args.measure])
+    baseline = None if args.baseline is None else named.baseline(args.baseline)
+    experiment = experiment_of(args, named, [args.measure], baseline=baseline)
     found = experiment.power(
         args.effect, test=args.test, comparisons=args.comparisons, power=args.power, level=args.level, at=args.queries,
         random_state=args.seed,

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import truerank
 from truerank.cli import common, options
-from truerank.cli.describe import read_as_found
+from truerank.cli.describe import as_words, read_as_found, with_ignored
 from truerank.cli.parser import OutputFolder, argument, option
 from truerank.core.errors import DataFileError, TruerankError
 
@@ -149,13 +149,15 @@ class _Table:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "(?!changes figures)")
-                data, words = read_as_found(
+                data, found = read_as_found(
                     args.data, options.Categorical(query_column=args.query_column, wording=args.wording)
                 )
         except TruerankError:
             return described
-        common.remark(options.Options(wording=args.wording), args.data, about_data(data, trains=True))
-        command = f"truerank train {shlex.join([train, *own, *words])} --model model.json"
+        remarks = about_data(data, trains=True)
+        common.remark(options.Options(wording=args.wording), args.data, remarks)
+        words = as_words(with_ignored(found, remarks))
+        command = f"truerank train {shlex.join([train, *own, *words])} --model model.json --set leaves=constant"
         return command if data.n_features else f"{described}\n\n{common.without_features(train)}"
 
 
@@ -207,4 +209,4 @@ class _Lines:
             common.remark(options.Options(wording=args.wording), args.data, found)
         name = shlex.quote(train)
         commands = {4: f"truerank evaluate --qrels {name} RUN", 6: f"truerank evaluate --qrels QRELS {name}"}
-        return commands.get(self.words, f"truerank train {name} --model model.json")
+        return commands.get(self.words, f"truerank train {name} --model model.json --set leaves=constant")

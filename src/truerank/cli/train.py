@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import time
+from contextlib import suppress
 from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.next_command import next_command
 from truerank.cli.parser import OutputFile, OutputFolder, argument, option, refuse
+from truerank.core.errors import TruerankError
 from truerank.models.registry import RANKERS
 
 SEVERAL_FILES = (
@@ -107,10 +110,26 @@ def _train(args: Arguments, train: str, model: str, ranker: Any, client: Any, st
     text = (
         f"{args.ranker}: {common.size_of(data)}; {learned}\n"
         f"{ranker.status_}\n"
-        f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})\n"
-        f"next: truerank compare {args.model} --data TEST --baseline COLUMN, on queries that did not train it"
+        f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})"
     )
-    return common.tell(args, summary, text)
+    common.tell(args, summary, text)
+    _next(args, train, ranker)
+    return 0
+
+
+def _next(args: Arguments, train: str, ranker: Any) -> None:
+    """Print the export to a format that holds the model, unless no format reads missing values as the model does."""
+    from truerank.export.form import form_of
+    from truerank.export.formats import reason_against
+
+    missing = getattr(ranker, "saw_missing_", False)
+    if missing and ranker.reads_missing_as_zero:  # only in columns of categories
+        return
+    with suppress(TruerankError):  # of a model that depends on other documents
+        search = not missing and reason_against(form_of(ranker), "opensearch-ltr") is None
+        to, output = ("opensearch-ltr", "model-ltr.json") if search else ("python", "model.py")
+        statistics = "statistics.json" if getattr(ranker, "category_names", None) else None
+        next_command(args, "export", to=to, output=output, certify=train, statistics=statistics)
 
 
 def _with_teacher(path: str, data: Any, ranker: Any) -> Any:

@@ -103,14 +103,15 @@ class Message(str):
         return _joined(self.what, self.remedies, wording)
 
 
-def alternatives(remedies: Iterable[Remedy], wording: Wording = PYTHON) -> str:
+def alternatives(remedies: Iterable[Remedy], wording: Wording = PYTHON, between: str = ", or ") -> str:
     """Return the remedies in the terms of a front end, joined by "or"."""
-    return ", or ".join(text for one in remedies if (text := one.worded(wording)))
+    return between.join(text for one in remedies if (text := one.worded(wording)))
 
 
 def _joined(what: str, remedies: Iterable[Remedy], wording: Wording) -> str:
-    advice = alternatives(remedies, wording)
-    return f"{what.rstrip('.')}. {advice[0].upper()}{advice[1:]}" if advice else what
+    end, between = ("\n", "\nor ") if "\n" in what else (". ", ", or ")  # lines after a list of problems
+    advice = alternatives(remedies, wording, between)
+    return f"{what.rstrip('.')}{end}{advice[0].upper()}{advice[1:]}" if advice else what
 
 
 class TruerankError(Exception):

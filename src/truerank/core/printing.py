@@ -97,7 +97,7 @@ def wrapped(text: str) -> str:
 def _broken(line: str) -> str:
     if _width is None or len(line) <= _width:
         return line
-    command = re.match(r"(next: |try: | *)(?=truerank (?![\w -]*:))", line)
+    command = re.match(r"(next: |try: |or type: | *)(?=truerank (?![\w -]*:))", line)
     if command:
         further, end = " " * max(2, command.end()), " \\"
     else:

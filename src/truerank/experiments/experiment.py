@@ -428,7 +428,8 @@ class Experiment:
         ((values, name, convention, *_),) = measured
         if len(values) != 2:
             raise InvalidInputError(
-                f"power requires two systems, got {len(values)}. Name two systems", code="two-systems"
+                f"power requires two systems, got {len(values)}: {', '.join(values)}. Make an Experiment of two",
+                code="two-systems",
             )
         other = next(system for system in values if system != self.baseline)
         differences = paired_differences(values[other], values[self.baseline])

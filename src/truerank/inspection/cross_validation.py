@@ -60,9 +60,10 @@ class CrossValidation(Result):
         name, by = next(iter(self.measures.items()))
         sign = 1.0 if by.higher_is_better else -1.0
         best = max(self.means, key=lambda ranker: sign * self.means[ranker][name])
-        which = f"the best mean of {counted(len(self.means), 'ranker')}" if len(self.means) > 1 else "the mean"
+        several = f"{best} has the best mean of {counted(len(self.means), 'ranker')}: {name}"
+        which = several if len(self.means) > 1 else f"{name} of {best}"
         tested = f"{counted(len(self.query_ids), 'query')}, each by rankers that were not trained on it"
-        return f"{best} has {which}: {name} is {self.means[best][name]:.4f} over {tested}."
+        return f"{which} is {self.means[best][name]:.4f} over {tested}."
 
     def _figures(self) -> dict[str, Any]:
         return {
@@ -164,7 +165,7 @@ def cross_validate(
 def cross_validate(
     rankers: Any,
     data: Any,
-    measures: str | Sequence[Any] = "AP nDCG@5 nDCG@10",
+    measures: str | Sequence[Any] = "nDCG@10 nDCG@5 AP",
     *,
     cv: CV | None = None,
     repeats: int = 1,
@@ -186,7 +187,8 @@ def cross_validate(
     ----------
     rankers : ranker, or dict of name to ranker
         Unfitted rankers, of which clones are fitted: truerank's rankers, `LGBMRanker`, `XGBRanker`, `CatBoostRanker`,
-        scikit-learn pipelines and regressors.
+        scikit-learn pipelines and regressors. A column of the data in place of a ranker, such as today's score
+        (`"rank:ascending"` if 1 is the best), is compared as it is.
     data : RankingData, data frame, path of a file of rows, or ClusterRankingData
         On a cluster, only truerank's rankers can be trained.
     measures, convention
@@ -246,7 +248,10 @@ def cross_validate(
     if not isinstance(data, Rows):
         data = rows_of(data)
     parsed, chooser = parse_measures(measures, convention), parse_measure(select, convention).tie_averaged()
-    tried = tried_settings(named, by_name)
+    experiment = resolve("truerank.experiments.experiment:Experiment")
+    given = {name: one for name, one in named.items() if isinstance(one, str)}
+    columns = {name: experiment(data, {name: one}).judged[name][1] for name, one in given.items()}
+    tried = tried_settings({name: one for name, one in named.items() if name not in columns}, by_name)
     validates = {name: validate and (len(own) > 1 or uses_validation(own)) for name, own in tried.items()}
     data.judgements()  # raises without grades
     seed = seed_of(random_state)
@@ -277,22 +282,26 @@ def cross_validate(
             argument="repeats",
         )
     draws = (folds if repeat == 0 else drawn(stream(seed, "repeat", repeat)) for repeat in range(repeats))
-    found = _over_draws(tried, data, parsed, chooser, draws)
+    found = _over_draws(tried, columns, data, parsed, chooser, draws)
     return CrossValidation(*found, convention, parsed, repeats, [fold.name for fold in folds], trained_on)
 
 
 def _over_draws(
-    tried: Mapping[str, Tried], data: Any, measures: dict[str, Measure], select: Measure, draws: Iterable[list[Fold]]
-) -> Any:
-    """Fit and measure rankers over several draws of the folds, and return the first fields of `CrossValidation`."""
-    judgements, query = data.judgements(), data.query_index
-    sums, averaged = ({name: dict.fromkeys(measures, np.zeros(1)) for name in tried} for _ in range(2))
-    fold_means: dict[str, dict[str, list[float]]] = {name: {label: [] for label in measures} for name in tried}
+    tried: Mapping[str, Tried], columns: Mapping[str, np.ndarray], data: Any, measures: dict[str, Measure],
+    select: Measure, draws: Iterable[list[Fold]],
+) -> Any:  # fmt: skip
+    """Fit and measure rankers, and measure columns of scores, over several draws of the folds.
+
+    Returns the first fields of `CrossValidation`.
+    """
+    judgements, query, names = data.judgements(), data.query_index, [*tried, *columns]
+    sums, averaged = ({name: dict.fromkeys(measures, np.zeros(1)) for name in names} for _ in range(2))
+    fold_means: dict[str, dict[str, list[float]]] = {name: {label: [] for label in measures} for name in names}
     settings: dict[str, list[dict[str, Any]]] = {name: [] for name in tried}
     first: Any = None
     draws = list(draws)
     for folds in draws:
-        scores = {name: np.full(data.n_rows, np.nan) for name in tried}
+        scores = {name: np.full(data.n_rows, np.nan) for name in tried} | dict(columns)
         for fold, fitted, chosen, _ in fitted_folds(tried, data, folds, select):
             test, rows = data.take_queries(fold.test), np.isin(query, fold.test)
             for name, ranker in fitted.items():

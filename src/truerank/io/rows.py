@@ -163,7 +163,7 @@ class RowsAt:
             return resolve("truerank.io.tables:read_table")(self.place, graded=graded, **self.table_options(known))
         except TruerankError as error:
             if self.of_caller and error.code == "columns" and self.kind == "table":
-                resolve("truerank.io.judgements.registry:explain")(error, self.place)
+                resolve("truerank.io.judgements.registry:explain")(error, self.place, named)
             if not self.of_caller:
                 _name_read_table(error, "the file" if self.kind == "table" else "frame")
             raise

@@ -44,6 +44,8 @@ def _is_number(value: object) -> bool:
 class ColumnsError(InvalidInputError):
     """An error for a table that requires arguments; `solution` has arguments for all problems, or None.
 
+    The first advice of a problem that requires a change of the file has no arguments.
+
     >>> print(ColumnsError([Problem("column 'brand' is not numeric", (Remedy("to ignore it", exclude=["brand"]),))]))
     column 'brand' is not numeric. Pass exclude=["brand"] to ignore it
     """
@@ -51,14 +53,16 @@ class ColumnsError(InvalidInputError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         solution: dict[str, Any] = {}
         for problem in problems:
-            solution |= problem.remedies[0].arguments if problem.remedies else {}
+            first = next((one.arguments for one in problem.remedies if one.arguments), {})
+            for name, value in first.items():
+                solution[name] = [*solution.get(name, ()), *value] if isinstance(value, list) else value
         text, remedies = problems[0]
         if len(problems) > 1:
-            found = "; ".join(f"({number}) {problem.text}" for number, problem in enumerate(problems, 1))
-            text, remedies = f"{len(problems)} problems: {found}", (Remedy(**solution),) if solution else ()
+            found = "\n".join(f"({number}) {problem.text}" for number, problem in enumerate(problems, 1))
+            text, remedies = f"{len(problems)} problems:\n{found}", (Remedy(**solution),) if solution else ()
         super().__init__(text, remedies=remedies, code="columns")
-        solves = all(problem.remedies for problem in problems) and ... not in solution.values()
-        self.solution = solution if solves else None
+        solves = all(problem.remedies and problem.remedies[0].arguments for problem in problems)
+        self.solution = solution if solves and ... not in solution.values() else None
 
 
 def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> str | None:
@@ -150,10 +154,11 @@ def feature_problems(
         if values.dtype.kind == "f":
             absent = np.flatnonzero(np.isnan(values)).tolist()
         if name not in coded and not is_numeric(values):
-            row = next((row for row, value in enumerate(listed) if not _is_number(value)), 0)
+            row = next((row for row, value in enumerate(listed) if value != "" and not _is_number(value)), 0)
             shown = f"column {name!r} is not numeric: row {row + 1} has {values.tolist()[row]!r:.80}"
             if _COMMA.fullmatch(str(values.tolist()[row])):
-                problems.append(Problem(f"{shown}. Write numbers with a decimal point and no other marks"))
+                remedies = Remedy("write such numbers in the file"), Remedy("to ignore it", exclude=[name])
+                problems.append(Problem(f"{shown}; numbers have a decimal point and no other marks", remedies))
                 continue
             own = list(map(str, values.tolist()))
             role = None if query is None else role_of(name, own, query, grade)
@@ -163,6 +168,7 @@ def feature_problems(
                 continue
             few = role is None and len(set(own)) <= min(_FEW, max(2, len(values) // 2))
             (categories if few else texts).append((name, shown))
+            absent = [row for row, value in enumerate(listed) if is_missing(value) or value == ""] if few else absent
         if absent:
             empty.append((name, absent))
     for found, few in ((categories, True), (texts, False)):

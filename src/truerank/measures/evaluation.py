@@ -186,8 +186,9 @@ class Evaluations(Result, dict[str, Evaluation]):
         best = max(self, key=lambda system: sign * self[system][name])
         coverage = getattr(self.experiment, "coverage", None)
         over = f"; {coverage}" if coverage is not None and coverage.used < coverage.qrels else ""
-        which = f"the best mean of {counted(len(self), 'system')}" if len(self) > 1 else "the mean"
-        return f"{best} has {which}: {name} is {self[best][name]:.4f} over {counted(first.n_queries, 'query')}{over}."
+        several = f"{best} has the best mean of {counted(len(self), 'system')}: {name}"
+        which = several if len(self) > 1 else f"{name} of {best}"
+        return f"{which} is {self[best][name]:.4f} over {counted(first.n_queries, 'query')}{over}."
 
     def to_frame(self, *, per_query: bool = False) -> Any:
         """Return a pandas data frame with one row for each run, or for each run and query (`per_query`)."""

@@ -201,11 +201,22 @@ def holds_judgements(path: PathLike, features: bool = False, **columns: str | No
     return not others and not trains and (len(table.header) > 1 or bool(roles))
 
 
-def explain(error: TruerankError, path: PathLike) -> None:
-    """Add to an error about columns of judged rows how to read the table's judgements, or what the table looks like."""
+def explain(error: TruerankError, path: PathLike, given: Mapping[str, str | None]) -> None:
+    """Add to an error about columns of judged rows how to read the table's judgements, or what the table looks like.
+
+    `given` are the columns that the user named by role; the error may name others.
+    """
     with Source(path) as source:
         content = read_content(source)
-    own = proposal(content)
+    advice = error.remedies[0].arguments if error.remedies else {}
+    stated = {role: given.get(role) or advice.get(role) for role in ("query", "document", "grade")}
+    roles = {role: name for role, name in stated.items() if isinstance(name, str)}
+    own = proposal(content, roles)
+    if own is not None and advice.get("grade") is ... and own.roles.get("grade") in content.header:
+        advice["grade"] = own.roles["grade"]
+        error.add()
+    if given["query"] and given["grade"]:
+        return  # of rows
     taken = {part for name in (own.roles.values() if own else ()) for part in name.split(",")}
     numbers = [k for k, name in enumerate(content.header) if name not in taken and not _is_text(content, k)]
     if own is not None and "grade" in own.roles and len(numbers) <= _FEW:

@@ -7,12 +7,12 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from truerank.core.checks import as_array
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy
 from truerank.core.types import PathLike
 from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.io.judgements.content import Content, read_content
@@ -140,10 +140,13 @@ def content_of_frame(table: Any, names: dict[str, Any]) -> Content:
     return Content("the table", "table", header=list(names), rows=[(None, list(row)) for row in rows])
 
 
-def joined(ratings: Ratings, source: PathLike, on: str | None = None) -> tuple[dict[str, list[Any]], list[str]]:
-    """Return rows `qid`, `y`, `docid` joined with a table of documents, and the judged documents that the table lacks.
+def joined(
+    ratings: Ratings, source: PathLike, on: Sequence[str] | None = None
+) -> tuple[dict[str, list[Any]], list[str]]:
+    """Return rows `qid`, `y`, `docid` joined with a table, and the judged documents that the table lacks.
 
-    `on` is the table's column of document ids. Text columns in which all cells are numbers become numeric.
+    `on` is the table's column of document ids, or its columns of queries (ids or texts) and of document ids. Text
+    columns in which all cells are numbers become numeric.
     """
     with Source(source) as stream:
         content = read_content(stream)
@@ -154,30 +157,58 @@ def joined(ratings: Ratings, source: PathLike, on: str | None = None) -> tuple[d
         content = content._replace(header=header)
         records = [[one.get(key) for key in header] for one in objects if isinstance(one, dict)]
     header = content.header
-    found = on or roles_of(header, like=True).get("document")
-    if found not in header:
-        what = f"there is no column {found or 'of document ids'!r}; expected one of {few(header)}"
-        raise DataFileError(what, str(source))
-    place = header.index(found)
-    others = [k for k, name in enumerate(header) if k != place and name and name not in (QUERY, GRADE, DOCUMENT)]
-    known = [(id_text(row[place]).strip(), row) for row in records if not is_missing(row[place])]
+    columns_on = [*on] if on else [*filter(None, [roles_of(header, like=True).get("document")])]
+    if not 1 <= len(columns_on) <= 2 or not {*columns_on} <= {*header}:
+        what = f"there is no column {', '.join(one for one in columns_on if one not in header) or 'of document ids'}"
+        own = _holding(ratings.documents, header, records)
+        raise DataFileError(
+            f"{what}; its columns are {few(header)}", str(source),
+            remedies=[Remedy("to name the column of document ids", on=own or ...)], code="columns",
+        )  # fmt: skip
+    places = [header.index(name) for name in columns_on]
+    others = [k for k, name in enumerate(header) if k not in places and name and name not in (QUERY, GRADE, DOCUMENT)]
+    known = [(tuple(id_text(row[k]).strip() for k in places), row) for row in records
+             if not any(is_missing(row[k]) for k in places)]  # fmt: skip
     rows = dict(known)
     if len(rows) < len(known):
         twice = next(one for one, row in known if rows[one] is not row)
-        raise DataFileError(f"column {found!r} has the id {twice!r} in two rows. Keep one of the rows", str(source))
-    kept = [k for k, document in enumerate(ratings.documents) if document in rows]
+        remedies: list[Remedy | str] = ["keep one of the rows"]
+        if len(places) == 1:
+            query = _holding([*ratings.queries, *map(ratings.text, ratings.queries)], header, records)
+            remedies.append(Remedy("if there is a row for each query and document", on=[query or ..., *columns_on]))
+        what = f"{' / '.join(twice)!r} is in two rows of {' and '.join(map(repr, columns_on))}"
+        raise DataFileError(what, str(source), remedies=remedies, code="twice")
+    asked = _queries(ratings, {one[0] for one in rows}) if len(places) > 1 else []
+    keys = [*zip(asked, ratings.documents)] if len(places) > 1 else [(one,) for one in ratings.documents]
+    kept = [k for k, key in enumerate(keys) if key in rows]
     columns: dict[str, list[Any]] = {
         QUERY: [ratings.queries[k] for k in kept],
         GRADE: [whole(ratings.grades[k]) for k in kept],
         DOCUMENT: [ratings.documents[k] for k in kept],
     }
     for k in others:
-        cells = [rows[document][k] if k < len(rows[document]) else None for document in columns[DOCUMENT]]
+        cells = [rows[keys[own]][k] if k < len(rows[keys[own]]) else None for own in kept]
         filled = [None if is_missing(cell) or cell == "" else cell for cell in cells]
         numbers = [None if cell is None else read_grade(cell) for cell in filled]
         are_numbers = all(number is not None for cell, number in zip(filled, numbers) if cell is not None)
         columns[header[k]] = numbers if are_numbers else filled
-    return columns, [document for document in dict.fromkeys(ratings.documents) if document not in rows]
+    return columns, [" / ".join(key) for key in dict.fromkeys(keys) if key not in rows]
+
+
+def _queries(ratings: Ratings, known: Collection[str]) -> list[str]:
+    """Return the query of each row, by its id or, if no id is `known`, by its text."""
+    by_id = not set(known).isdisjoint(ratings.queries)
+    return ratings.queries if by_id else [ratings.text(query) for query in ratings.queries]
+
+
+def _holding(values: Sequence[str], header: Sequence[str], records: Sequence[Sequence[Any]]) -> str | None:
+    """Return the first column whose cells are mostly among these values."""
+    known = set(values)
+    for k, name in enumerate(header):
+        cells = [id_text(row[k]).strip() for row in records if k < len(row) and not is_missing(row[k])]
+        if 2 * sum(cell in known for cell in cells) > len(cells):
+            return name
+    return None
 
 
 def kind_of(target: object) -> str | None:
