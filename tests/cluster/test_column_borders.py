@@ -9,7 +9,7 @@ from truerank import ObliviousBoosting, RankingData
 from truerank.cluster import from_parts
 from truerank.matrices.binning import find_borders, scan_columns
 from truerank.matrices.row_copies import RowCopies
-from truerank.rankers.sums import column_borders as module
+from truerank.trees import column_borders as module
 
 
 def columns(n, rng):

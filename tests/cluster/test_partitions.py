@@ -32,7 +32,7 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.schema import fields_of
 from truerank.data.checkup import examine
 from truerank.data.rows import add
-from truerank.rankers.sums.column_borders import ColumnSummary
+from truerank.trees.column_borders import ColumnSummary
 
 
 def cut(data, k):

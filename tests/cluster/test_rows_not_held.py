@@ -89,7 +89,7 @@ def test_trees_read_whole_partitions_once(rows, tmp_path, reads):
 
 
 def test_trees_with_plain_leaves_let_go_of_the_values(rows, tmp_path, monkeypatch):
-    from truerank.rankers.sums.boosted_trees import PartTrees
+    from truerank.trees.rows_in_parts import PartTrees
 
     read, derive, seen, alive = Partition._read, PartTrees.derive, [], []
 

@@ -11,8 +11,7 @@ from truerank.data.samples import load_sample
 from truerank.losses import protocols as objectives
 from truerank.losses.protocols import FunctionObjective
 from truerank.matrices import binning as borders
-from truerank.rankers.sums import boosted_trees
-from truerank.trees import ensemble, grower, histogram
+from truerank.trees import ensemble, grower, histogram, rows_in_parts
 from truerank.trees.leaves import constant, fuzzy, polynomial
 
 
@@ -22,7 +21,7 @@ class ByRow(FunctionObjective):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for module in (borders, boosted_trees, constant, ensemble, fuzzy, grower, histogram, polynomial):
+    for module in (borders, rows_in_parts, constant, ensemble, fuzzy, grower, histogram, polynomial):
         monkeypatch.setattr(module, "row_blocks", lambda n, block=0: row_blocks(n, 97))
     monkeypatch.setattr(
         objectives, "query_blocks", lambda offsets, block: [(i, i + 1) for i in range(len(offsets) - 1)]

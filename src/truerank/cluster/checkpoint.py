@@ -41,8 +41,8 @@ _KNOWN = {
     ("scipy.sparse._csr", "csr_array"),
     ("scipy.sparse._csr", "csr_matrix"),
     ("truerank.cluster.checkpoint", "_texts"),
-    ("truerank.rankers.sums.column_borders", "ColumnSummary"),
-    ("truerank.rankers.sums.boosted_trees", "_Sums"),
+    ("truerank.trees.column_borders", "ColumnSummary"),
+    ("truerank.trees.rows_in_parts", "_Sums"),
     ("truerank.trees.grower", "TreeStructure"),
     ("truerank.data.ranking_data", "RankingData"),
 }

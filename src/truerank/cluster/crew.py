@@ -27,7 +27,7 @@ from truerank.core.errors import ClusterError
 from truerank.core.printing import note
 from truerank.core.threads import resolve_n_jobs
 from truerank.data.rows import Merge, add
-from truerank.rankers.sums.shared_growth import FAN_IN
+from truerank.trees.shared_growth import FAN_IN
 
 T = TypeVar("T")
 

@@ -23,7 +23,21 @@ from truerank.matrices.exact_sums import exact_total
 from truerank.matrices.row_copies import CopyUnit, RowCopies, different_weights
 from truerank.rankers.fitted_trees import FittedParts, check_same_columns
 from truerank.rankers.leaf_choice import queries_for_trials
-from truerank.rankers.sums.boosted_trees import (
+from truerank.solvers.early_stopping import EarlyStopping
+from truerank.solvers.result import Status
+from truerank.trees.boosting import Plan, Progress, boost, check_limits
+from truerank.trees.categories import CategoryTables, fit_categories
+from truerank.trees.column_borders import (
+    LIMIT,
+    ColumnSummary,
+    column_borders,
+    copy_unit,
+    merge_summaries,
+    summaries_of,
+)
+from truerank.trees.leaves.base import Leaves
+from truerank.trees.linear_start import Start, solve_linear_start
+from truerank.trees.rows_in_parts import (
     RowsInParts,
     Setup,
     WatchedInParts,
@@ -37,20 +51,6 @@ from truerank.rankers.sums.boosted_trees import (
     take_statistics,
     training_matrix,
 )
-from truerank.rankers.sums.column_borders import (
-    LIMIT,
-    ColumnSummary,
-    column_borders,
-    copy_unit,
-    merge_summaries,
-    summaries_of,
-)
-from truerank.solvers.early_stopping import EarlyStopping
-from truerank.solvers.result import Status
-from truerank.trees.boosting import Plan, Progress, boost, check_limits
-from truerank.trees.categories import CategoryTables, fit_categories
-from truerank.trees.leaves.base import Leaves
-from truerank.trees.linear_start import Start, solve_linear_start
 from truerank.trees.training_columns import TrainingColumns, look_at, scan_training_columns
 
 _OBJECTIVES = ("mse", "lambdarank", "softmax", "xe-ndcg", "pairwise-logistic", "yetirank")  # over several parts

@@ -29,16 +29,16 @@ from truerank.matrices.bundles import bundle_columns, summed
 from truerank.matrices.content import content_hashes, order_by_content
 from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.matrices.row_copies import CopyUnit, RowCopies
-from truerank.rankers.sums.column_borders import row_copies
-from truerank.rankers.sums.shared_growth import PartGrower, SumSearch
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan, Progress, change_parts
 from truerank.trees.bundled_grower import grower_of
 from truerank.trees.categories import CategoryTables
+from truerank.trees.column_borders import row_copies
 from truerank.trees.grower import Grower, TreeStructure
 from truerank.trees.histogram import GradientSizes, PackingScales, SampledRows, drawn_rows, pack_rows
 from truerank.trees.linear_start import LinearStart, linear_start_sums
 from truerank.trees.rows import Sample, TrainingRows, draw_rows
+from truerank.trees.shared_growth import PartGrower, SumSearch
 from truerank.trees.training_columns import Scaling, TrainingColumns
 
 
