@@ -99,7 +99,7 @@ def _by_topic(rows: Iterator[tuple[str, str, float]]) -> Values:
 
 def trec() -> Peer:
     """trec_eval 10, which prints four digits."""
-    from truerank.compat.trec_eval import Evaluation, Options, TrecEvalError, read_judgements, read_results
+    from truerank.compat.trec_eval import Options, TrecEvalError, TrecEvaluation, read_judgements, read_results
 
     program = os.environ.get("TRUERANK_TREC_EVAL")
     wanted = [name for name, _, _ in _TREC] + ["rbp"]
@@ -109,7 +109,7 @@ def trec() -> Peer:
             with _files(qrels=qrels, run=run) as paths:
                 return _called([program, "-q", *[f"-m{name}" for name in wanted], paths["qrels"], paths["run"]])
         try:
-            evaluation = Evaluation(read_judgements(qrels.encode()), Options(measures=wanted, by_query=True))
+            evaluation = TrecEvaluation(read_judgements(qrels.encode()), Options(measures=wanted, by_query=True))
             return "".join(evaluation.lines(read_results(run.encode())))
         except (TrecEvalError, ValueError) as error:
             raise Refused(str(error)) from error

@@ -20,7 +20,7 @@ from support.refusals import refused
 from truerank import evaluate, judge_run, read_qrels, read_run
 from truerank.cli import main
 from truerank.cli import trec_eval as command
-from truerank.compat.trec_eval import MEASURES, Evaluation, Options, TrecEvalError, atof, atol
+from truerank.compat.trec_eval import MEASURES, Options, TrecEvalError, TrecEvaluation, atof, atol
 from truerank.compat.trec_eval import read_judgements as judged
 from truerank.compat.trec_eval import read_results as retrieved
 from truerank.core.errors import InvalidInputError
@@ -58,7 +58,9 @@ RUN = b"1 Q0 c 1 9 me\n1 Q0 x 2 8 me\n1 Q0 a 3 8 me\n1 Q0 b 4 7 me\n1 Q0 e 5 6 m
 
 def values(measures: str, qrels: bytes = QRELS, run: bytes = RUN, **options) -> dict[tuple[str, str], str]:
     """{(name, topic): printed value}."""
-    evaluation = Evaluation(judged(qrels, options.get("format", "qrels")), Options(measures.split(), True, **options))
+    evaluation = TrecEvaluation(
+        judged(qrels, options.get("format", "qrels")), Options(measures.split(), True, **options)
+    )
     rows = [line.split("\t") for line in "".join(evaluation.lines(retrieved(run))).splitlines()]
     return {(name.rstrip(), topic): value.strip() for name, topic, value in rows}
 

@@ -57,9 +57,9 @@ def run(words: list[str]) -> int:
     """Run the command with the words after its name; return trec_eval's exit code."""
     from truerank.compat.trec_eval import (
         FORMATS,
-        Evaluation,
         Options,
         TrecEvalError,
+        TrecEvaluation,
         read_judgements,
         read_results,
         read_zscores,
@@ -89,7 +89,7 @@ def run(words: list[str]) -> int:
         first = read_results(_bytes_of(files[1]))
         if "Z" in chosen:
             options.zscores = read_zscores(_bytes_of(chosen["Z"]))
-        evaluation, parser = Evaluation(judgements, options), _parser(files[2:])
+        evaluation, parser = TrecEvaluation(judgements, options), _parser(files[2:])
         for file in files[1:]:
             results = first if file is files[1] else read_results(_bytes_of(file), parser)
             for text in evaluation.lines(results):

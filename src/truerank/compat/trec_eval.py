@@ -1,7 +1,7 @@
 """NIST's trec_eval 10.0, option by option, with the same input files and the same output bytes.
 
-`Evaluation.lines` yields the output. Errors are `TrecEvalError` with trec_eval's exit code; the lines that trec_eval
-prints before an error are yielded first. Differences:
+`TrecEvaluation.lines` yields the output. Errors are `TrecEvalError` with trec_eval's exit code; the lines that
+trec_eval prints before an error are yielded first. Differences:
 
 1. A qrels file that ends in a comment is read, whereas trec_eval reads beyond the end of its memory.
 2. Errors: negative levels of relevance, grades above a million, parameters that are not finite, bytes of value 0.
@@ -20,7 +20,7 @@ from itertools import compress, groupby
 from operator import add, eq, ge, gt
 from typing import Any, NamedTuple
 
-from truerank.compat.trec_eval_measures import LONG, RANKED, SMALLEST, UNJUDGED, Measure, Ranked, merge_sorted
+from truerank.compat.trec_eval_measures import LONG, RANKED, SMALLEST, UNJUDGED, Ranked, TrecFigure, merge_sorted
 from truerank.compat.trec_eval_preferences import PREFERENCES, Judged, Preference
 
 MISSING_Z = -1000000.0
@@ -28,12 +28,12 @@ _HIGHEST = 1_000_000  # of grades: documents are counted by grade, for each topi
 _NEEDED = {"qrels": "qrels", "qrels_jg": "qrels_jg", "prefs": "prefs", "qrels_prefs": "prefs"}  # format: judgements
 FORMATS = tuple(_NEEDED)
 _LAST = ("yaap", "rbp", "rbp_resid", "unj")
-MEASURES: dict[str, Measure] = {
-    "runid": Measure("value", lambda _: "", (), "none", "the name of the run", ""),
-    "num_q": Measure("count", lambda _: 1, (), "topics", "the number of topics", ""),
+MEASURES: dict[str, TrecFigure] = {
+    "runid": TrecFigure("value", lambda _: "", (), "none", "the name of the run", ""),
+    "num_q": TrecFigure("count", lambda _: 1, (), "topics", "the number of topics", ""),
     **{name: measure for name, measure in RANKED.items() if name not in _LAST},
     **{
-        name: Measure("count" if k < 3 else "value", compute, mean="sum" if k < 3 else "mean", needs="prefs")
+        name: TrecFigure("count" if k < 3 else "value", compute, mean="sum" if k < 3 else "mean", needs="prefs")
         for k, (name, compute) in enumerate(PREFERENCES.items())
     },
     **{f"{name}_avgjg": RANKED[name]._replace(needs="qrels_jg") for name in ("map", "P", "Rprec_mult")},
@@ -244,7 +244,7 @@ class Wanted(NamedTuple):
     """A measure to compute, with its parameters and the names of its values."""
 
     root: str
-    measure: Measure
+    measure: TrecFigure
     parameters: Sequence[float] | Sequence[tuple[str, float]]
     names: Sequence[str]
 
@@ -273,7 +273,7 @@ def wanted_measures(given: Sequence[str]) -> list[Wanted]:
     return [_wanted(name, measure, parameters.get(name)) for name, measure in MEASURES.items() if name in marked]
 
 
-def _wanted(root: str, measure: Measure, text: str | None) -> Wanted:
+def _wanted(root: str, measure: TrecFigure, text: str | None) -> Wanted:
     kind = measure.kind
     given: Sequence[float] | Sequence[tuple[str, float]] = measure.default
     names: Sequence[str] = [root]
@@ -365,7 +365,7 @@ class _Levels:
 _NOT_PRINTED = "%.0s%.0s"
 
 
-class Evaluation:
+class TrecEvaluation:
     """An evaluation of runs with one set of judgements; `lines` yields the output of trec_eval."""
 
     def __init__(self, judgements: Judgements, options: Options) -> None:

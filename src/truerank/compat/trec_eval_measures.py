@@ -428,7 +428,7 @@ def rbp_resid(t: Ranked, pairs: Pairs) -> float:
     return powers[t.n] + (1 - p) * total
 
 
-class Measure(NamedTuple):
+class TrecFigure(NamedTuple):
     """A measure of trec_eval.
 
     The kinds "count" and "value" have no parameters. "cutoffs" and "shares" give a value for each parameter, "numbers"
@@ -451,16 +451,16 @@ class Measure(NamedTuple):
         return [self.compute(topic) if self.kind in ("count", "value") else self.compute(topic, parameters)]
 
 
-def _count(compute: Callable[[Ranked], int], formula: str) -> Measure:
-    return Measure("count", compute, (), "sum", formula)
+def _count(compute: Callable[[Ranked], int], formula: str) -> TrecFigure:
+    return TrecFigure("count", compute, (), "sum", formula)
 
 
-def _value(compute: Callable[[Ranked], float], formula: str, mean: str = "mean") -> Measure:
-    return Measure("value", compute, (), mean, formula)
+def _value(compute: Callable[[Ranked], float], formula: str, mean: str = "mean") -> TrecFigure:
+    return TrecFigure("value", compute, (), mean, formula)
 
 
-def _at(compute: Callable[[Ranked, int], float], formula: str, cuts: Sequence[int] = TEN_CUTS) -> Measure:
-    return Measure("cutoffs", compute, cuts, "mean", formula)
+def _at(compute: Callable[[Ranked, int], float], formula: str, cuts: Sequence[int] = TEN_CUTS) -> TrecFigure:
+    return TrecFigure("cutoffs", compute, cuts, "mean", formula)
 
 
 def _average_precision(t: Ranked) -> float:
@@ -472,7 +472,7 @@ _BPREF = (
     "that are not relevant (Buckley and Voorhees 2004)"
 )
 # In the order of trec_eval's output.
-RANKED: dict[str, Measure] = {
+RANKED: dict[str, TrecFigure] = {
     "num_ret": _count(lambda t: t.n, "n"),
     "num_rel": _count(lambda t: t.R, "R"),
     "num_rel_ret": _count(lambda t: t.n_hits, "the number of relevant documents retrieved"),
@@ -483,23 +483,23 @@ RANKED: dict[str, Measure] = {
     "recip_rank": _value(
         lambda t: 1.0 / (t.hits[0] + 1) if t.n_hits else 0.0, "1 / rank of the first relevant document"
     ),
-    "iprec_at_recall": Measure("shares", interpolated, TENTHS),
+    "iprec_at_recall": TrecFigure("shares", interpolated, TENTHS),
     "P": _at(lambda t, k: t.hits_in(k) / k, "hits within rank k, over k; empty ranks count as not relevant"),
-    "relstring": Measure("numbers", rel_string, (10.0,), "none"),
+    "relstring": TrecFigure("numbers", rel_string, (10.0,), "none"),
     "recall": _at(lambda t, k: t.hits_in(k) / t.R if t.R else 0.0, "hits within rank k, over R"),
-    "infAP": Measure("value", inf_ap),
+    "infAP": TrecFigure("value", inf_ap),
     "gm_bpref": _value(lambda t: logarithm(t.bpref), "the geometric mean of bpref", "geometric"),
-    "Rprec_mult": Measure("shares", multiple_of_R, FIFTHS),
-    "utility": Measure("numbers", utility, (1.0, -1.0, 0.0, 0.0)),
-    "11pt_avg": Measure("numbers", eleven_points, TENTHS),
-    "binG": Measure("value", bin_gain),
-    "G": Measure("pairs", normalised_gain),
-    "dcg": Measure("pairs", dcg),
-    "ideal_dcg": Measure("pairs", lambda t, pairs: t.gains(pairs).sums[-1], formula="the largest DCG possible"),
-    "ndcg": Measure("pairs", ndcg),
-    "ndcg_rel": Measure("pairs", ndcg_rel),
-    "Rndcg": Measure("pairs", r_ndcg),
-    "ndcg_cut": Measure("cutoffs", ndcg_cut, TEN_CUTS),
+    "Rprec_mult": TrecFigure("shares", multiple_of_R, FIFTHS),
+    "utility": TrecFigure("numbers", utility, (1.0, -1.0, 0.0, 0.0)),
+    "11pt_avg": TrecFigure("numbers", eleven_points, TENTHS),
+    "binG": TrecFigure("value", bin_gain),
+    "G": TrecFigure("pairs", normalised_gain),
+    "dcg": TrecFigure("pairs", dcg),
+    "ideal_dcg": TrecFigure("pairs", lambda t, pairs: t.gains(pairs).sums[-1], formula="the largest DCG possible"),
+    "ndcg": TrecFigure("pairs", ndcg),
+    "ndcg_rel": TrecFigure("pairs", ndcg_rel),
+    "Rndcg": TrecFigure("pairs", r_ndcg),
+    "ndcg_cut": TrecFigure("cutoffs", ndcg_cut, TEN_CUTS),
     "map_cut": _at(lambda t, k: t.precision_sums[t.hits_in(k)] / t.R if t.R else 0.0, "map of the first k documents"),
     "relative_P": _at(lambda t, k: t.hits_in(k) / min(k, t.R) if t.R else 0.0, "hits within rank k, over min(k, R)"),
     "success": _at(lambda t, k: float(t.hits_in(k) > 0), "1 where a relevant document is within rank k", (1, 5, 10)),
@@ -507,13 +507,13 @@ RANKED: dict[str, Measure] = {
     "set_relative_P": _value(lambda t: t.n_hits / min(t.n, t.R) if t.n and t.R else 0.0, "hits / min(n, R)"),
     "set_recall": _value(lambda t: t.n_hits / t.R if t.R else 0.0, "hits / R"),
     "set_map": _value(lambda t: (t.n_hits * t.n_hits) / (t.n * t.R) if t.n and t.R else 0.0, "set_P times set_recall"),
-    "set_F": Measure("numbers", set_F, (1.0,)),
+    "set_F": TrecFigure("numbers", set_F, (1.0,)),
     "num_nonrel_judged_ret": _count(
         lambda t: len(t.judged) - t.n_hits, "the number of judged documents retrieved that are not relevant"
     ),
-    "yaap": Measure("value", yaap),
-    "rbp": Measure("pairs", rbp),
-    "rbp_resid": Measure("pairs", rbp_resid),
+    "yaap": TrecFigure("value", yaap),
+    "rbp": TrecFigure("pairs", rbp),
+    "rbp_resid": TrecFigure("pairs", rbp_resid),
     "unj": _at(
         lambda t, k: (min(k, t.n) - bisect_left(t.judged, k)) / k,
         "the share of the first k documents without a judgement",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +44,7 @@ class Detail(NamedTuple):
 
 def details_of(evidence: Any) -> dict[str, Detail]:
     """Return the details of an `Evidence` by name, without those that the systems or the data do not have."""
-    experiment = evidence.experiment
-    systems = [System(name, *experiment.judged[name], experiment.models.get(name)) for name in evidence.systems]
+    experiment, systems = evidence.experiment, [_system(evidence, name) for name in evidence.systems]
     data = experiment.rows
     found = {
         "queries": _queries(evidence, systems),
@@ -56,6 +56,11 @@ def details_of(evidence: Any) -> dict[str, Detail]:
         "findings": _findings(data, evidence.wording),
     }
     return {name: one for name, one in found.items() if one is not None}
+
+
+def _system(evidence: Any, name: str) -> System:
+    judgements, scores = evidence.experiment.judged[name]
+    return System(name, judgements, scores, evidence.experiment.models.get(name))
 
 
 def _queries(evidence: Any, systems: Sequence[System]) -> Detail:
@@ -90,7 +95,7 @@ def _curves(systems: Sequence[System]) -> Detail | None:
             rounds = range(1, len(values) + 1)
             rows += [[system.name, str(name), *row] for row in zip(rounds, values.tolist())]
             axes, label = ("round", str(name)), f"{name} of {system.name} by round"
-            charts.append((system.name, lambda r=rounds, v={name: values}, a=axes, b=label: lines(r, v, a, b)))
+            charts.append((system.name, partial(lines, rounds, {name: values}, axes, label)))
     return Detail("Learning curves", ["system", "curve", "round", "value"], rows, charts=charts) if rows else None
 
 
@@ -104,7 +109,7 @@ def _weights(systems: Sequence[System]) -> Detail | None:
         kind, values = found
         shown = dict(list(values.items())[:MOST_FEATURES])
         rows += [[system.name, kind, *one] for one in shown.items()]
-        charts.append((system.name, lambda v=shown, k=kind, n=system.name: bars(v, k, f"{k} of {n}")))
+        charts.append((system.name, partial(bars, shown, kind, f"{kind} of {system.name}")))
         cut += [f"{system.name}: the {len(shown)} largest of {len(values)}."] if len(values) > len(shown) else []
     columns = ["system", "kind", "feature", "value"]
     return Detail("Weights and importance", columns, rows, " ".join(cut), charts) if rows else None
@@ -214,9 +219,8 @@ def rankings_of(evidence: Any) -> Rankings:
 
 def _ranked(evidence: Any, name: str, queries: Iterable[int]) -> list[list[dict[str, Any]]]:
     """Return the first documents of a system for some queries, by number."""
-    experiment = evidence.experiment
-    system = System(name, *experiment.judged[name], experiment.models.get(name))
-    reasons, judgements, found = _reasons(system, experiment.rows), system.judgements, []
+    system, found = _system(evidence, name), []
+    reasons, judgements = _reasons(system, evidence.experiment.rows), system.judgements
     keys, grades = judgements.tie_keys, np.where(judgements.known, judgements.grades, np.nan)
     for q in queries:
         start, stop = map(int, judgements.offsets[q : q + 2])

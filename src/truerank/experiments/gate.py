@@ -168,7 +168,12 @@ def gate_of(
     if forbids := [remark for remark in experiment.remarks if remark.severity == FORBIDS]:
         decided = {"verdict": INCONCLUSIVE, "reason": f"no verdict on {forbids[0].text}", "needed": None}
     return replace(
-        found, about=own | found.about | about, notes=notes, inconclusive=inconclusive, experiment=experiment, **decided
+        found,
+        about=own | found.about | dict(about),
+        notes=notes,
+        inconclusive=inconclusive,
+        experiment=experiment,
+        **decided,
     )
 
 

@@ -24,7 +24,7 @@ def about_data(
     data: Rows, convention: str | None = None, queries: np.ndarray | None = None, *, trains: bool = False
 ) -> list[Remark]:
     """Return the remarks on judged rows (of some `queries`) that change figures, or change a model (`trains`)."""
-    data = data if queries is None else data.take_queries(queries)
+    data = data if queries is None else data.sample(queries)
     return _that_matter(examine(data, quick=True), convention, trains)
 
 
@@ -48,7 +48,7 @@ def about_documents(qrels: Qrels, judged: JudgedScores, _: str, queries: np.ndar
     judged = judged if queries is None else of_queries(judged, queries)
     strangers = [name for name, (own, _) in judged.items() if own.n_rows and qrels.n_rows and not own.known.any()]
     shown = [
-        f"{name} ({str(judged[name][0].tie_keys[0])!r:.60}, and in the qrels {str(qrels.doc_ids[0])!r:.60})"
+        f"{name} ({str(np.asarray(judged[name][0].tie_keys)[0])!r:.60}, and in the qrels {str(qrels.doc_ids[0])!r:.60})"
         for name in strangers
     ]
     return [Remark("no-judged-document", ", ".join(shown), len(shown), strangers)] if shown else []

@@ -177,8 +177,8 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
             raise InvalidInputError(what, argument="qid")
         frame = place.place if place.kind == "frame" else None
         for name, one in models.items():
-            own = frame is not None and not keeps_sketch(one.model)  # truerank's rankers read a RankingData
-            if own and (rows := columns_for(one.model, frame, ROLES)) is not None:
+            foreign = frame is not None and not keeps_sketch(one.model)  # truerank's rankers read a RankingData
+            if foreign and (rows := columns_for(one.model, frame, ROLES)) is not None:
                 of_frame[name] = rows
                 del readers[name]
         known = place.known(*[one.model for one in readers.values()])

@@ -157,7 +157,7 @@ class Gap(RunFeature):
 
 
 @dataclass(frozen=True)
-class Agreement(RunFeature):
+class RunAgreement(RunFeature):
     """A single column with the share of the topic's runs that retrieved the document."""
 
     NAME: ClassVar[str] = "agreement"
@@ -211,7 +211,7 @@ class EngineScores(RunFeature):
         return engine_values(pool, self.engine, self.technique, self.k).astype(np.float64)
 
 
-_ALL = (MinMax, Score, ZScore, Percentile, ReciprocalRank, Presence, Agreement, ScoreBins, Gap, EngineScores)
+_ALL = (MinMax, Score, ZScore, Percentile, ReciprocalRank, Presence, RunAgreement, ScoreBins, Gap, EngineScores)
 KINDS: dict[str, type[RunFeature]] = {kind.NAME: kind for kind in _ALL}
 
 
@@ -248,7 +248,7 @@ class FeatureSet:
         result: list[str] = []
         left = list(edges)
         for part in self.parts:
-            if isinstance(part, Agreement):
+            if isinstance(part, RunAgreement):
                 result.append(str(part))
             elif isinstance(part, ScoreBins):
                 for run in runs:
@@ -296,7 +296,7 @@ def parse_features(text: object) -> FeatureSet:
 def _columns(part: RunFeature, pool: RunPool, rows: np.ndarray) -> np.ndarray:
     """Return a column for each run (a single one for agreement) of the chosen rows, float32."""
     values = part.values(pool)
-    if isinstance(part, Agreement):
+    if isinstance(part, RunAgreement):
         column = np.zeros(pool.n_rows, dtype=np.float32)
         column[pool.rows] = values
         return column[rows][:, None]

@@ -16,13 +16,14 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
-from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer, TrainingRule
+from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer, Test, TrainingRule
 from truerank.data.provenance import KEEP, Provenance, settle_training
 from truerank.data.ranking_data import RankingData
 from truerank.data.remarks import FORBIDS, Remark
 from truerank.inspection.importance import measure_of
 from truerank.io.rows import rows_of
 from truerank.measures.base import Measure
+from truerank.measures.conventions import DEFAULT_CONVENTION
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
@@ -166,7 +167,7 @@ def retrain(
     params: dict[str, Any] | None = None,
     measure: MeasureLike | None = None,
     convention: str | None = None,
-    test: str = "randomisation",
+    test: Test = "randomisation",
     level: float = 0.05,
     margin: float = 0.0,
     reference: ArrayLike | None = None,
@@ -237,7 +238,7 @@ def retrain(
         None if rows is None else rows_of(rows, name, production)
         for name, rows in (("data", data), ("valid", valid), ("held_out", held_out))
     )
-    plain = measure_of(production, measure, convention or getattr(production, "convention", None) or "ranklib")
+    plain = measure_of(production, measure, convention or getattr(production, "convention", None) or DEFAULT_CONVENTION)
     judged = plain.tie_averaged()
     if held_out is None:
         data, held_out = split_by_name(data, share, seed)
@@ -246,7 +247,7 @@ def retrain(
     candidate, continued = trained_again(production, data, valid, how, more, params)
     models = {"candidate": candidate, "production": production}
     models |= {"reference": reference} if margin > 0 and reference is not None else {}
-    remedies = ["hold out queries on which no model was trained", KEEP]
+    remedies = "hold out queries on which no model was trained", KEEP
     training = settle_training(models, held_out, training_queries, remedies=remedies)
     held_out = training.kept(held_out)
     _check_two("held out, on which no model was trained", held_out)

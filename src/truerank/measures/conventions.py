@@ -9,10 +9,10 @@ bench_conventions` compares all conventions with their programs.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-DEFAULT_CONVENTION = "ranklib"  # of rankers and judged rows
-QRELS_CONVENTION = "trec"  # of qrels and runs
+DEFAULT_CONVENTION: Final = "ranklib"  # of rankers and judged rows
+QRELS_CONVENTION: Final = "trec"  # of qrels and runs
 
 # Settings that a convention does not give: the form of Burges et al. (2005), which RankLib computes.
 _BASE: dict[str, Any] = {

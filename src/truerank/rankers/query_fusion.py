@@ -11,7 +11,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.parameters import parameters
 from truerank.core.schema import check_fields
 from truerank.features.query_features import query_features
-from truerank.features.run_features import Agreement, FeatureSet, ScoreBins, parse_features
+from truerank.features.run_features import FeatureSet, RunAgreement, ScoreBins, parse_features
 from truerank.features.run_pool import RunPool
 from truerank.rankers.linear import LinearRanker
 from truerank.rankers.list_net import ListNet
@@ -117,7 +117,7 @@ class QueryFusion(RunFusion):
 
     def _features(self) -> FeatureSet:
         features = parse_features(self.features or "min-max")
-        if any(isinstance(part, ScoreBins | Agreement) for part in features.parts):
+        if any(isinstance(part, ScoreBins | RunAgreement) for part in features.parts):
             raise InvalidInputError(
                 f"weights by query require features with one column for each run, such as min-max, got {features}",
                 argument="features",
