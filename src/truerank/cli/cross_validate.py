@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -99,18 +98,23 @@ def run(args: Arguments) -> int:
             grid={args.ranker: {inner + key: values for key, values in grid.items()}}, select=args.select or "AP",
             convention=args.convention, random_state=args.seed or 0, **common.given(args, "seeds", "state"),
         )  # fmt: skip
+    if not args.seeds:
+        chosen = [{key.removeprefix(inner): one[key] for key in one} for one in found.settings[args.ranker]]
+        found.settings[args.ranker][:] = chosen
     if args.scores is not None:
         _write_scores(args, args.scores, data, found.scores[args.ranker], folds)
     if args.seeds:
         common.note(f"{found.fits} fits, {found.cpu_seconds:.1f} CPU seconds")
+    report, text = found.to_dict(), str(found)
     if args.against:
-        return _compared(args, found, data)
-    if args.seeds:
-        record(args, found.to_dict())
-        return common.show(args, found.to_dict(), str(found))
-    chosen = [{key.removeprefix(inner): value for key, value in one.items()} for one in found.settings[args.ranker]]
-    _report(args, found, [settings | one for one in chosen])
-    _next(args, data)
+        about = "learners" if args.about == "learners" else "seeds" if args.seeds else "rankers"
+        test = found.compare(about=about, baseline=args.ranker)
+        report |= {"about": test.about, "comparison": test.to_dict()}
+        text = f"{text}\n{common.size_of(data)}\n\n{test}"
+    record(args, report)
+    common.show(args, report, text)
+    if not (args.against or args.seeds):
+        _next(args, data)
     return 0
 
 
@@ -133,34 +137,6 @@ def _write_scores(args: Arguments, target: str, data: Any, scores: Any, folds: A
         for fold in folds:
             args.outputs.add(path := f"{target}/{fold.name.replace(' ', '-')}.txt")
             common.write_scores(path, scores[np.isin(query, fold.test)])
-
-
-def _report(args: Arguments, found: Any, params: list[dict[str, Any]]) -> int:
-    """Print a row for each fold, means over queries and folds, and tie-averaged means if these differ."""
-    mean, averaged = found.means[args.ranker], found.means_ties_averaged[args.ranker]
-    by_fold = found.fold_means[args.ranker]
-    of_folds = {label: sum(values) / len(values) for label, values in by_fold.items()}
-    results = [{"fold": name, "params": own, "measures": {label: values[k] for label, values in by_fold.items()}}
-               for k, (name, own) in enumerate(zip(found.fold_names, params))]  # fmt: skip
-    report = {"ranker": args.ranker, "convention": args.convention, "trained_on": found.trained_on, "folds": results,
-              "means": found.means, "mean_of_folds": {args.ranker: of_folds},
-              "means_ties_averaged": found.means_ties_averaged}  # fmt: skip
-    record(args, report)
-    if args.json:
-        return common.show(args, report, "")
-    each = [json.dumps(common.plain(own)) for own in params]
-    rows = [[row["fold"], *row["measures"].values(), text] for row, text in zip(results, each)]
-    rows += [["mean of queries", *mean.values(), ""], ["mean of folds", *of_folds.values(), ""]]
-    if any(abs(mean[label] - averaged[label]) > 0.0005 for label in mean):
-        rows.append(["ties averaged", *averaged.values(), ""])
-    first, value = next(iter(mean.items()))
-    same = "" if len(set(each)) > 1 or not params[0] else f" with {each[0]}"
-    print(f"{first} of {args.ranker}{same} is {value:.4f}, the mean of all tested queries of {args.folds}.\n")
-    shown = len(set(each)) > 1
-    print(common.table([row[: len(row) - (not shown)] for row in rows], ["fold", *mean, *["settings"] * shown]))
-    chosen = f"; settings chosen by {args.select or 'AP'}" if args.grid else ""
-    print(f"convention {args.convention}; {_told(found.trained_on)}{chosen}")
-    return 0
 
 
 def _next(args: Arguments, data: Any) -> None:
@@ -188,24 +164,6 @@ def _best_column(data: Any) -> str | None:
         return None
     found = truerank.SingleFeature().fit(take_columns(data.take_queries(range(min(_LOOKED_AT, data.n_queries))), own))
     return names[own[found.feature_]] + ("" if found.sign_ > 0 else ":ascending")
-
-
-def _told(trained: dict[str, str]) -> str:
-    """Return a sentence on the parts of a fold on which rankers are trained."""
-    parts = list(dict.fromkeys(trained.values()))
-    own = [f"{', '.join(name for name, one in trained.items() if one == part)}: {part}" for part in parts]
-    return f"each ranker is trained on {parts[0]}" if len(parts) == 1 else f"trained on ({'; '.join(own)})"
-
-
-def _compared(args: Arguments, found: Any, data: Any) -> int:
-    """Print the comparison of each ranker with `--ranker`, by the first measure."""
-    about = "learners" if args.about == "learners" else "seeds" if args.seeds else "rankers"
-    test = found.compare(about=about, baseline=args.ranker)
-    report = {"means": found.means, "convention": args.convention, "folds": found.n_folds, "repeats": found.repeats}
-    report |= {"trained_on": found.trained_on, "about": test.about, "comparison": test.to_dict()}
-    record(args, report)
-    text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}; {_told(found.trained_on)}"
-    return common.show(args, report, f"{text}\n\n{test}")
 
 
 def _curve(args: Arguments, settings: dict[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import numpy as np
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import resolve
-from truerank.core.printing import counted, styled_table
+from truerank.core.printing import counted, plain, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, PathLike, RandomState, Scorer
@@ -20,14 +21,21 @@ from truerank.data.row_source import Rows
 from truerank.data.splits import CV, Fold, folds_of, tested_queries
 from truerank.inspection.folds import Tried, fitted_folds, tried_settings, uses_validation, without_validation
 from truerank.inspection.importance import measure_of
-from truerank.inspection.seeds import ComparedLearners, SeededValidation, Settings, over_seeds, tested_pairs
+from truerank.inspection.seeds import (
+    ComparedLearners,
+    SeededValidation,
+    Settings,
+    over_seeds,
+    tested_pairs,
+    training_text,
+)
 from truerank.io.rows import RowsLike, rows_of
 from truerank.measures import Measure, parse_measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import CompareOptions
 from truerank.significance.intervals import mean_interval
 from truerank.significance.paired import deviation_of, differences_of
-from truerank.significance.tables import Comparison
+from truerank.significance.tables import MOVED_BY_TIES, Comparison
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class CrossValidation(Result):
         best = max(self.means, key=lambda ranker: sign * self.means[ranker][name])
         several = f"{best} has the best mean of {counted(len(self.means), 'ranker')}: {name}"
         which = several if len(self.means) > 1 else f"{name} of {best}"
-        tested = f"{counted(len(self.query_ids), 'query')}, each by rankers that were not trained on it"
+        tested = f"{counted(int((self.folds >= 0).sum()), 'query')}, each by rankers that were not trained on it"
         return f"{which} is {self.means[best][name]:.4f} over {tested}."
 
     def _figures(self) -> dict[str, Any]:
@@ -70,8 +78,13 @@ class CrossValidation(Result):
             "convention": self.convention,
             "queries": len(self.query_ids),
             "folds": self.n_folds,
+            "fold_names": self.fold_names,
             "repeats": self.repeats,
+            "trained_on": self.trained_on,
+            "settings": self.settings,
             "means": self.means,
+            "mean_of_folds": self.mean_of_folds,
+            "means_ties_averaged": self.means_ties_averaged,
             "fold_means": self.fold_means,
         }
 
@@ -89,6 +102,11 @@ class CrossValidation(Result):
     def means_ties_averaged(self) -> dict[str, dict[str, float]]:
         """The means with ties averaged, which do not depend on the order of the rows."""
         return self._means(self.ties_averaged)
+
+    @property
+    def mean_of_folds(self) -> dict[str, dict[str, float]]:
+        """The mean of the folds' means, which weights small folds more than `means` does."""
+        return {name: {m: sum(v) / len(v) for m, v in own.items()} for name, own in self.fold_means.items()}
 
     def _means(self, values: dict[str, dict[str, np.ndarray]]) -> dict[str, dict[str, float]]:
         return {name: {m: self.measures[m].aggregate(v) for m, v in own.items()} for name, own in values.items()}
@@ -146,8 +164,21 @@ class CrossValidation(Result):
         return data_frame(list(self.means.values()), list(self.means))
 
     def _table(self, style: str) -> str:
-        rows = [[name, *own.values()] for name, own in self.means.items()]
-        return styled_table(rows, ["ranker", *self.measures], style)
+        about = f"convention {self.convention}{training_text(self.trained_on)}"
+        if len(self.means) > 1:
+            rows = [[name, *own.values()] for name, own in self.means.items()]
+            return styled_table(rows, ["ranker", *self.measures], style, about)
+        ((name, mean),) = self.means.items()
+        settings = [json.dumps(plain(one)) for one in self.settings.get(name, [{}] * len(self.fold_names))]
+        rows = [[fold, *own, text] for fold, text, *own in zip(
+            self.fold_names * self.repeats, settings, *self.fold_means[name].values())]  # fmt: skip
+        rows += [["mean of queries", *mean.values(), ""], ["mean of folds", *self.mean_of_folds[name].values(), ""]]
+        averaged = self.means_ties_averaged[name]
+        if any(abs(value - averaged[label]) > MOVED_BY_TIES for label, value in mean.items()):
+            rows.append(["ties averaged", *averaged.values(), ""])
+        header = ["fold", *self.measures, "settings"]
+        chosen = len(header) if any(self.settings.get(name, ())) else -1
+        return styled_table([row[:chosen] for row in rows], header[:chosen], style, about)
 
 
 @overload
@@ -283,17 +314,17 @@ def cross_validate(
         )
     draws = (folds if repeat == 0 else drawn(stream(seed, "repeat", repeat)) for repeat in range(repeats))
     found = _over_draws(tried, columns, data, parsed, chooser, draws)
-    return CrossValidation(*found, convention, parsed, repeats, [fold.name for fold in folds], trained_on)
+    names = [fold.name for fold in folds]
+    return CrossValidation(
+        **found, convention=convention, measures=parsed, repeats=repeats, fold_names=names, trained_on=trained_on
+    )
 
 
 def _over_draws(
     tried: Mapping[str, Tried], columns: Mapping[str, np.ndarray], data: Any, measures: dict[str, Measure],
     select: Measure, draws: Iterable[list[Fold]],
-) -> Any:  # fmt: skip
-    """Fit and measure rankers, and measure columns of scores, over several draws of the folds.
-
-    Returns the first fields of `CrossValidation`.
-    """
+) -> dict[str, Any]:  # fmt: skip
+    """Fit and measure rankers, and measure columns of scores; return fields of a `CrossValidation`."""
     judgements, query, names = data.judgements(), data.query_index, [*tried, *columns]
     sums, averaged = ({name: dict.fromkeys(measures, np.zeros(1)) for name in names} for _ in range(2))
     fold_means: dict[str, dict[str, list[float]]] = {name: {label: [] for label in measures} for name in names}
@@ -326,7 +357,8 @@ def _over_draws(
         for each in (sums, averaged)
     )
     restored = {name: data.restore(own) for name, own in first[0].items()}
-    return per_query, ties_averaged, restored, first[1], data.query_ids, fold_means, settings
+    found = {"per_query": per_query, "ties_averaged": ties_averaged, "fold_means": fold_means, "settings": settings}
+    return found | {"scores": restored, "folds": first[1], "query_ids": data.query_ids}
 
 
 def _trained_on(validates: bool, cv: Any, folds: Sequence[Fold]) -> str:

@@ -56,8 +56,10 @@ def fitted_folds(
     the training and the validation queries.
     """
     for fold in progress(folds, "folds"):
-        found = {name: _fitted(own, data, fold, select, refit) for name, own in tried.items()}
-        yield FittedFold(fold, *({name: one[k] for name, one in found.items()} for k in range(3)))
+        found = FittedFold(fold, {}, {}, {})
+        for name, own in tried.items():
+            found.rankers[name], found.settings[name], found.validation[name] = _fitted(own, data, fold, select, refit)
+        yield found
 
 
 def _fitted(

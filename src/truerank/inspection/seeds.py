@@ -170,6 +170,15 @@ class SeedComparison(ComparedLearners):
         )
 
 
+def training_text(trained_on: Mapping[str, str]) -> str:
+    """Return the parts of a fold on which rankers are trained, in words after a semicolon; "" without a ranker."""
+    parts = list(dict.fromkeys(trained_on.values()))
+    own = [f"{', '.join(name for name, one in trained_on.items() if one == part)}: {part}" for part in parts]
+    if len(parts) == 1:
+        return f"; each ranker is trained on {parts[0]}"
+    return f"; trained on ({'; '.join(own)})" if parts else ""
+
+
 class Settings(NamedTuple):
     """Settings of a cross-validation over seeds."""
 
@@ -264,6 +273,7 @@ class SeededValidation(Result):
             "queries": self.n_queries,
             "folds": self.n_folds,
             "seeds": self.seeds,
+            "trained_on": self.trained_on,
         }
         return about | {"repeats": self.repeats, "means": self.means, "deviations": self.deviations}
 
@@ -310,6 +320,7 @@ class SeededValidation(Result):
         caption = (
             f"convention {self.about.convention}; {spread}[ ]: 95 % interval over "
             f"{counted(self.n_queries, 'query')} of the mean over seeds. Neither includes other training data"
+            f"{training_text(self.trained_on)}"
         )
         return styled_table(rows, ["ranker", *self.measures], style, caption)
 

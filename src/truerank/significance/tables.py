@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from truerank.significance.bayes import Practical
 
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
-_MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
+MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
 
 
 class PairComparison(NamedTuple):
@@ -327,7 +327,7 @@ class Comparison(Compared):
     def moved_by_ties(self) -> dict[str, float]:
         """The means over all orders of tied documents of the rankers that they move by more than 0.0005."""
         averaged = self.tie_averaged.items()
-        return {name: mean for name, mean in averaged if abs(mean - self.means[name]) > _MOVED_BY_TIES}
+        return {name: mean for name, mean in averaged if abs(mean - self.means[name]) > MOVED_BY_TIES}
 
     def moved_most(self, a: str, b: str, n: int = 3) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
         """Return up to `n` queries on which `a` gains most against `b`, and loses most, with differences."""
