@@ -295,12 +295,12 @@ def accumulate(codes, blocks, rows, words, counts, hist, places, first, used):
                 size += counts[r, q]
             for k in range(size):
                 eight[np.uint64(k)] = here[np.uint32(rows[np.uint64(start + k)])]
-            k = np.int64(0)
+            done = np.int64(0)
             for q in range(slots):
                 own = out[first + q]
                 for _ in range(counts[r, q]):
-                    _add_eight(eight[np.uint64(k)], words[np.uint64(start + k)], own)
-                    k += 1
+                    _add_eight(eight[np.uint64(done)], words[np.uint64(start + done)], own)
+                    done += 1
             start += size
 
 
@@ -384,10 +384,10 @@ def gather_rows(rows, words, leaf, chosen, counts, out_rows, out_words):
     for i in range(rows.size):
         taken[np.uint64(k)] = i
         k += here[np.uint32(leaf[i])]
-    for number in taken[:k]:
-        i = np.uint32(number)
-        own = np.uint32(leaf[i])
+    for i in taken[:k]:
+        row = np.uint32(i)
+        own = np.uint32(leaf[row])
         at = place[own]
-        out_rows[np.uint64(at)] = rows[i]
-        out_words[np.uint64(at)] = words[i]
+        out_rows[np.uint64(at)] = rows[row]
+        out_words[np.uint64(at)] = words[row]
         place[own] = at + 1
