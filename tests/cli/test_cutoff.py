@@ -123,7 +123,7 @@ def test_runs_agree(files, capsys):
             "Make a cutoff with truerank cutoff fit",
         ),
         (["apply", "--scores", "use.scores", "--data", "use.txt"], 2, "Give the file that `truerank cutoff fit` wrote"),
-        (["apply", "cutoff.json", "--loss", "no-relevant@2", "--runs", "use-a.run"], 2, "stores it in the file"),
+        (["apply", "cutoff.json", "--loss", "no-relevant@2", "--runs", "use-a.run"], 2, "in the cutoff's file"),
     ],
 )
 def test_misuse_says_what_to_type(files, words, code, message, capsys, monkeypatch):

@@ -549,7 +549,7 @@ def betting_p(losses: np.ndarray, counts: np.ndarray, at_most: float | np.ndarra
 
     Before each loss L the bettor stakes the share ν = min(c/(1 - α), sqrt(2 ln(1/δ)/(n σ²))), c = 3/4, and the wealth
     is multiplied by 1 + ν(α - L). σ² is the regularised variance of the losses before it (Waudby-Smith and Ramdas 2024,
-    JRSS B 86, equations 25 and 26, one-sided). By Ville's inequality the inverse of the wealth is a p-value.
+    JRSS B 86, equations 25 and 26, one-sided). By Ville's inequality, the inverse of the wealth is a p-value.
     """
     place = np.arange(2, len(losses) + 2)[:, None]
     mean = (0.5 + np.cumsum(losses, axis=0)) / place

@@ -1,4 +1,4 @@
-"""CalibratedRanker: estimate P(relevant) from scores that are cross-fitted by query."""
+"""Estimate P(relevant) from scores that are cross-fitted by query."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ class CalibratedRanker(Ranker):
         return place
 
     def predict_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
-        """Return P(not relevant) and P(relevant) of each document, float64 (n, 2), in the caller's row order.
+        """Return P(not relevant) and P(relevant) of each row, float64 (n, 2), in the caller's row order.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""TextClassifier: classify texts, or rows of numbers, with calibrated probabilities."""
+"""Classify texts, or rows of numbers, with calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return self.decide(X)
 
     def decide(self, X: MatrixLike, **costs: float) -> Any:
-        """Return labels of least expected cost: (n,) if labels exclude each other, else a list for each document.
+        """Return labels of least expected cost, (n,) if labels exclude each other, else a list for each document.
 
         `costs` are those of `decisions.decide` (`cost_fp`, `cost_fn`, …; default: errors of equal cost). They raise
         `InvalidInputError` if three or more labels exclude each other.

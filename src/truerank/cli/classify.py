@@ -23,7 +23,7 @@ LEARNING = ("classifier", "method", "n_words", "min_documents", "cv", "random_st
 
 
 class Examples(NamedTuple):
-    """Ids, texts or numbers, labels (None if there are none) and column names of the documents in a file."""
+    """The ids, texts or numbers, labels (None if there are none) and column names of the documents in a file."""
 
     ids: list[str]
     rows: Any
@@ -218,7 +218,7 @@ def _numbers(path: str, documents: list[Any], names: list[str]) -> np.ndarray:
     import numpy as np
 
     if not names:
-        raise common.InvalidInputError(f"{path}: document {documents[0].id!r} has neither text nor numbers. Remove it")
+        raise common.InvalidInputError(f"{path}: document {documents[0].id!r} has no text and no numbers. Remove it")
     for document in documents:
         missing = [name for name in names if name not in document.numbers]
         if missing:

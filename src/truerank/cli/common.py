@@ -188,7 +188,7 @@ def read_data(path: str, args: options.Reading, *likes: Any, graded: bool = Fals
     place = place_of(path, args, **own)
     known = place.known(*likes)
     if known.columns is not None and known.is_model and (args.features or args.exclude):
-        raise UsageError("--features, --exclude: the model knows its columns by name. Omit them")
+        raise UsageError("the model knows its columns by name. Omit --features and --exclude")
     return place.read(known, graded=graded)
 
 

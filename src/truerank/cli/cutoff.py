@@ -50,7 +50,7 @@ class Arguments(options.Columns, options.Judged, options.Training, options.Json)
     )
     RULES = (
         only("grades aggregate", "qrels"),
-        refuse(" ".join([*FIT, "qrels"]), "action=apply", "belongs to fit, which stores it in the file"),
+        refuse(" ".join([*FIT, "qrels"]), "action=apply", "belongs to fit, which stores it in the cutoff's file"),
     )
 
 

@@ -150,7 +150,7 @@ def _check_verification(args: Arguments, own: FeatureSet | None) -> dict[str, An
 
 
 def _verify(args: Arguments, asked: dict[str, Any], model: Any, times: float = 1.0) -> int:
-    """Print the comparison; returns 1 unless all orders agree, are informative, and scores are within tolerance."""
+    """Print the comparison; return 1 unless all orders agree and are informative, and scores are within tolerance."""
     from truerank.export.verification import verify
 
     own = verify(

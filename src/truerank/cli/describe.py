@@ -198,7 +198,7 @@ def _grades(data: Any) -> dict[str, int]:
 
 
 def _groups(paths: list[str]) -> list[tuple[str | None, list[str]]]:
-    """Return groups of files that should share no query: the named files, and each fold of a folder."""
+    """Return groups of files that should have no common query: the named files, and each fold of a folder."""
     from truerank.io.letor.folds import fold_folders
 
     folders = [path for path in paths if path != "-" and Path(path).is_dir()]

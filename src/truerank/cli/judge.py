@@ -73,7 +73,7 @@ def run(args: Arguments) -> int:
         return _leaderboard(args, files)
     if args.action == "pool":
         if args.qrels is None or args.groups is None:
-            raise common.UsageError("pool needs judgements and groups: --qrels FILE --groups CSV")
+            raise common.UsageError("pool requires judgements and groups. Add --qrels FILE --groups CSV")
         given = common.given(args, "measure", "depth") | {"convention": args.convention or QRELS_CONVENTION}
         bias = truerank.pool_bias(args.qrels, common.read_runs(args, files), args.groups, **given)
         return common.show(args, bias.to_dict(), str(bias))

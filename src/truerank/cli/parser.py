@@ -99,7 +99,7 @@ OPTION_NAMES = {
 
 
 def wording_of(parser: argparse.ArgumentParser) -> OptionWording:
-    """Return the words for the options of a parser."""
+    """Return the wording of a parser's options in messages."""
     return OptionWording({
         option: "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
         for option, action in parser._option_string_actions.items()
@@ -271,8 +271,7 @@ class Options:
 
     A command declares its options as fields of a subclass `Arguments`, with their types; the classes below have those
     of several commands. `RULES` lists which options exclude or require each other. `read` are the files that are read,
-    and `outputs` those that
-    are written; a command adds outputs whose names it derives.
+    and `outputs` those that are written; a command adds outputs whose names it derives.
     """
 
     RULES: tuple[Rule, ...] = ()

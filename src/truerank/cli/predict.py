@@ -36,7 +36,7 @@ class Arguments(options.Columns, options.QueryField, options.Clustered):
 
 
 def run(args: Arguments) -> int:
-    """Write a score of each row, which restores the exact bits, or a run. In a run, equal scores keep the order of the
+    """Write scores in a form that restores the exact bits, or a run. In a run, equal scores keep the order of the
     file, and a row without a document id has its number as id.
     """
     from truerank.data.columns import as_trained

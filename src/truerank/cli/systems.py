@@ -84,7 +84,7 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
         files = [*files, column]
     if len(files) < least:
         more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
-        raise common.UsageError(f"a comparison needs at least two systems, got {len(files)}. Add {more}")
+        raise common.UsageError(f"a comparison requires at least two systems, got {len(files)}. Add {more}")
     convention: Convention = args.convention or (DEFAULT_CONVENTION if args.qrels is None else QRELS_CONVENTION)
     about = f" (the default for {'judged rows' if args.qrels is None else 'runs and qrels'})"
     names = common.run_names(files, or_paths=True)

@@ -396,8 +396,8 @@ class Crew:
 
     def _no_progress(self) -> ClusterError:
         return ClusterError(
-            f"{_ATTEMPTS} attempts at round {self._serial} failed: workers were lost or did not answer, often for lack "
-            "of memory. Look at their logs, and give them more memory or smaller partitions"
+            f"{_ATTEMPTS} attempts at round {self._serial} failed: workers were lost or did not answer, often for "
+            "lack of memory. Read their logs, and give them more memory or smaller partitions"
         )
 
     def close(self) -> None:

@@ -273,7 +273,7 @@ def weights_by_row(weight: ArrayLike, data: RankingData) -> Any:
     if np.shape(np.asarray(weight)) == (data.n_queries,) != (data.n_rows,):
         raise InvalidInputError(
             f"sample_weight has one entry for each of the {data.n_queries} queries, as in XGBoost. Pass weights of "
-            f"queries as query_weight; sample_weight requires an entry for each of the {data.n_rows} rows",
+            f"queries as query_weight. sample_weight requires an entry for each of the {data.n_rows} rows",
             argument="sample_weight",
         )
     return weight

@@ -128,7 +128,7 @@ def by_query(
 
 
 def intervals(rows: Points, title: str, label: str, *, zero: bool = False) -> Chart:
-    """Return a point and an interval for each row (name, value, low, high), and a line at 0 on request."""
+    """Return a point and an interval for each row (name, value, low, high), and on request a line at 0."""
     names = ("name", "value", "low", "high")
     points = [dict(zip(names, row)) for row in rows]
     line, point = {"type": "rule", "color": "page-a", "strokeWidth": 2}, {"type": "point", "filled": True, "size": 80}
@@ -160,7 +160,7 @@ def bars(values: Mapping[str, float], title: str, label: str) -> Chart:
 def lines(
     x: Sequence[float] | np.ndarray, series: Mapping[str, Any], titles: tuple[str, str], label: str, band: Any = None
 ) -> Chart:
-    """Return a line over x for each series, and a grey band between the ends (low, high) on request."""
+    """Return a line over x for each series, and on request a grey band between the ends (low, high)."""
     rows = [{"x": at, "y": y, "line": name} for name, values in series.items() for at, y in zip(x, plain(values))]
     channels = {"x": number("x", titles[0]), "y": number("y", titles[1], scale={"zero": False})}
     if len(series) > 1:

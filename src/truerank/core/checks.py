@@ -100,7 +100,7 @@ def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
 
 
 def as_vector(values: ArrayLike, name: str, n: int | None = None, interval: str | None = "(-inf, inf)") -> np.ndarray:
-    """Return numbers as float64 (n,), each in the interval, such as "[0, 1]"; None allows all, nan too."""
+    """Return numbers as float64 (n,), each in the interval, such as "[0, 1]"; None allows all numbers and nan."""
     array = as_numbers(values, name)
     if array.ndim != 1 or n not in (None, len(array)):
         raise InvalidInputError(

@@ -38,7 +38,7 @@ _KINDS: dict[str, type] = {"int": numbers.Integral, "float": numbers.Real, "bool
 
 
 def fields_of(cls: type) -> dict[str, str]:
-    """Return the fields of a class in a model file, and their texts; the fields of base classes come first."""
+    """Return the fields of a class in a model file and their texts, with the fields of base classes first."""
     fields: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         own = vars(base).get("model_attributes", {})

@@ -59,7 +59,7 @@ def query_blocks(offsets: np.ndarray, block: int = 65_536) -> list[tuple[int, in
 def run_blocks(work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], n_jobs: int | None = None) -> list[T]:
     """Call `work(*block)` for every block and return the results in block order.
 
-    `work` should spend its time in kernels or NumPy calls that release the GIL. One thread or one block needs no pool.
+    `work` should spend its time in kernels or NumPy calls that release the GIL. One thread or block requires no pool.
     """
     n_threads = min(resolve_n_jobs(n_jobs), len(blocks))
     if n_threads <= 1:

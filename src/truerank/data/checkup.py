@@ -288,7 +288,7 @@ def _rows(data: RankingData) -> Iterable[_Seen]:
 def _repeats(
     keys_of: Callable[[int, int], Sequence[Any]], grades: np.ndarray | None, offsets: np.ndarray, query_ids: np.ndarray
 ) -> tuple[int, list[Any], int, list[Any]]:
-    """Compare the keys of the rows of each query; "" is no key.
+    """Compare the keys of the rows of each query; "" is not a key.
 
     Returns the number of rows with an earlier key of their query, and the queries; then the number of keys with
     different grades, and the queries.

@@ -63,7 +63,7 @@ def refuse_nested(values: np.ndarray, name: str) -> None:
 
 
 def as_ids(values: np.ndarray, name: str) -> np.ndarray:
-    """Return a column of ids (n,) that keeps their text; all columns of ids are converted here.
+    """Return a column of ids (n,) that keeps their text. All columns of ids are converted by this function.
 
     Bytes (UTF-8) and UUIDs become text, and whole floats among other values become integers. Other ids are kept.
 

@@ -1,4 +1,4 @@
-"""Sketches of training queries, with which a model recognises its training queries.
+"""Sketches by which a model recognises its training queries.
 
 A query has a 64-bit digest of its rows (the model's columns, in any order, without grades) and a 64-bit digest of its
 id. A model keeps the 4,096 smallest digests of each kind, which are a random sample of more training queries. The model
@@ -401,7 +401,7 @@ def warn_of_training_queries(model: Scorer, overlap: Overlap) -> None:
     """Warn once for a fitted model that its values are from its training data."""
     if overlap.recognised and not getattr(model, "_warned_of_training_queries", False):
         model.__dict__["_warned_of_training_queries"] = True
-        warn(f"{overlap}; figures on training queries overstate the quality of the {type(model).__name__}")
+        warn(f"{overlap}. Figures on training queries overstate the quality of the {type(model).__name__}")
 
 
 def query_digests(data: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -57,7 +57,7 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
     depth = result.depth if isinstance(result, Part) else 0
     if depth > _DEEPEST:
         raise InvalidInputError(
-            f"a tree has the depth {depth}, and an expression can have at most {_DEEPEST} levels. Export it as "
+            f"a tree has the depth {depth}, but an expression can have at most {_DEEPEST} levels. Export it as "
             "lightgbm, whose JSON Vespa reads, or as onnx",
             code="too-deep",
         )

@@ -158,7 +158,7 @@ def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: li
 
 
 def check_unique(names: Sequence[str]) -> None:
-    """Raise EngineError if an answer has two documents with one name."""
+    """Raise EngineError if two documents of an answer have the same name."""
     if twice := repeated(names):
         raise EngineError(f"the answer has document {told(twice[0], 80)!r} twice. Keys must be unique")
 

@@ -187,8 +187,8 @@ def _as_spans(rows: list[Row], spans: list[Span], where: str) -> list[tuple[str,
     """Return the spans in the results of a query, best first."""
     if lacking := sum(row.span is None for row in rows):
         raise InvalidInputError(
-            f"{where} has spans as labels, and {lacking} of its {counted(len(rows), 'result')} without start and end; "
-            "expected a document, start and end in each result",
+            f"{where} has spans as labels, but {lacking} of its {counted(len(rows), 'result')} without start and end. "
+            "Expected a document, start and end in each result",
             code="no-span",
         )
     chunks, names = [_span(row, where, "score") for row in rows], dict[str, None]()

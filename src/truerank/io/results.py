@@ -151,7 +151,7 @@ def as_scores(lists: ResultLists) -> dict[str, dict[str, float]]:
     for query, own in lists.items():
         if twice := repeated(name for name, _ in own):
             raise InvalidInputError(
-                f"query {query!r} has result {twice[0]!r} twice; expected it once",
+                f"query {query!r} has result {twice[0]!r} twice. Keep one of them",
                 remedies=[COLLAPSE],
                 code="repeated-result",
             )

@@ -315,8 +315,8 @@ def write_run(run: object, path: object, *, tag: str | None = None, depth: int |
     values = np.asarray(run.scores, dtype=np.float64)
     if values.shape != (len(documents),) or len(offsets) != len(names) + 1 or offsets[-1] != len(values):
         raise InvalidInputError(
-            f"write_run: {len(names)} topics, offsets of shape {offsets.shape}, {len(documents)} documents and scores "
-            f"of shape {values.shape} disagree",
+            f"write_run requires offsets (topics + 1,) and a score for each document, got {len(names)} topics, "
+            f"offsets {offsets.shape}, {len(documents)} documents and scores {values.shape}",
             code="different-shapes",
         )
     if not np.isfinite(values).all():

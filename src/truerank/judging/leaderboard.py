@@ -172,7 +172,7 @@ def leaderboard(
     named, systems = judges_by_name(judges), runs_by_name(runs) or {}
     if len(systems) < 3 or not named:
         raise InvalidInputError(
-            f"a leaderboard requires three systems and a judge, got {len(systems)} and {len(named)}", argument="runs"
+            f"a leaderboard requires three systems and one judge, got {len(systems)} and {len(named)}", argument="runs"
         )
     tables = [qrels.by_topic(qrels.grades) for qrels in map(as_qrels, (human, *named.values()))]
     shared = [topic for topic in tables[0] if all(topic in own for own in tables)]

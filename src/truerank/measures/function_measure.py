@@ -17,8 +17,7 @@ class FunctionMeasure(Measure):
     """A function of the grades in ranked order, called once for each query with documents: `function(grades) -> float`.
 
     The function maps a float64 array (n_i,) to a finite number. Ties, conventions and `judged_only` work as for other
-    measures, but no query is empty. The measure is printed as the name of the function, and model files do not store
-    it.
+    measures, but no query is empty. The measure is printed as the name of its function. Model files do not store it.
 
     >>> from truerank import evaluate
     >>> from truerank.measures import FunctionMeasure

@@ -405,7 +405,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                     f"score requires qid: this ranker was fitted with {self.n_queries_in_} queries, and without qid "
                     "all rows would count as one. Pass a data frame with a column 'qid'. For arrays: in GridSearchCV "
                     "and cross_validate call sklearn.set_config(enable_metadata_routing=True) and pass "
-                    f"params={{'qid': qid}} (GridSearchCV: fit(X, y, qid=qid)); in permutation_importance pass "
+                    f"params={{'qid': qid}} (GridSearchCV: fit(X, y, qid=qid)). In permutation_importance, pass "
                     "scoring=lambda ranker, X, y: ranker.score(X, y, qid=qid)",
                     argument="qid",
                 )

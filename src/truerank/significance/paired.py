@@ -127,7 +127,7 @@ def gain_by(test: str, differences: np.ndarray) -> float:
 
 
 def signed_rank_distribution(doubled: np.ndarray) -> np.ndarray:
-    """Return the probability of each sum 0 … Σ of the doubled ranks with a positive sign, for random signs."""
+    """Return the probability, under random signs, of each sum 0 … Σ of the doubled ranks with a positive sign."""
     chance = np.zeros(int(doubled.sum()) + 1)
     chance[0] = 1.0
     for rank in doubled.tolist():

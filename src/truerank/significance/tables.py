@@ -197,7 +197,7 @@ class Comparison(Compared):
         return f"These queries do not show a difference between {pair.a} and {pair.b}{judged}."
 
     def favoured(self, pair: PairComparison) -> str:
-        """Return the ranker that the test finds better if p is small, which may have the lower mean."""
+        """Return the ranker that the test finds better if p is small; its mean may be lower."""
         return pair.a if gain_by(self.test, self._differences(pair.a, pair.b)) > 0 else pair.b
 
     def _judging(self, pair: PairComparison) -> tuple[str, bool]:

@@ -82,8 +82,7 @@ def import_model(
     ------
     ModelFileError
         If the format is unknown, the file is damaged or has an unknown key that could change the scores, or the model
-        is unsupported (several outputs, linear leaves, categories of CatBoost). The message names the file and the
-        place.
+        is unsupported (several outputs, linear leaves, categories of CatBoost). The message names file and place.
 
     Examples
     --------
@@ -190,7 +189,7 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
     if head.lstrip("+-")[:1].isdigit():
         return text_formats.read_sofia_ml(text, reader)
     raise reader.fail(
-        "line 1", f"the format is unknown: {head.splitlines()[0][:60]!r}; known are LightGBM, XGBoost, CatBoost, "
+        "line 1", f"the format is unknown: {head.splitlines()[0][:60]!r}. Known are LightGBM, XGBoost, CatBoost, "
         "RankLib, Solr, Elasticsearch and OpenSearch LTR, SVM-light and sofia-ml"
     )  # fmt: skip
 
