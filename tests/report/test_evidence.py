@@ -30,6 +30,7 @@ from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.data.columns import names_of
 from truerank.data.ranking_data import Judgements
+from truerank.data.row_source import HeldRows
 from truerank.experiments.details import System
 from truerank.report.evidence import make_report
 
@@ -229,6 +230,19 @@ def test_remedies_are_those_of_the_front_end(tmp_path, ending):
     texts.append((tmp_path / f"p.{ending}").read_text(encoding="utf-8"))
     assert ["--exclude 2" in text for text in texts] == [True, False]
     assert ["exclude=[" in text for text in texts] == [False, True]
+
+
+def test_rows_in_parts_have_a_report_without_the_details_of_rows():
+    data = load_sample().take_queries(np.arange(30))
+    model = RidgeRanker().fit(data.take_queries(np.arange(10)))
+    parts = HeldRows([data.take_queries(np.arange(10, 20)), data.take_queries(np.arange(20, 30))])
+    none = [np.zeros(n) for n in parts.rows_by_part]
+    kept = Experiment(parts, {"m": model, "none": none}, "AP").evidence()
+    whole = Experiment(data.take_queries(np.arange(10, 30)), {"m": model, "none": np.zeros(parts.n_rows)}, "AP")
+    own, every = (json.loads(one.in_format(".json")) for one in (kept, whole.evidence()))
+    assert set(every["details"]) - set(own["details"]) == {"findings"}
+    assert own["details"]["queries"] == every["details"]["queries"]
+    assert "Rankings of a query" in make_report(kept)
 
 
 def numbers_of(value):

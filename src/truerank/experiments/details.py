@@ -45,7 +45,7 @@ class Detail(NamedTuple):
 def details_of(evidence: Any) -> dict[str, Detail]:
     """Return the details of an `Evidence` by name, without those that the systems or the data do not have."""
     experiment, systems = evidence.experiment, [_system(evidence, name) for name in evidence.systems]
-    data = experiment.rows
+    data = _rows(experiment)
     found = {
         "queries": _queries(evidence, systems),
         "curves": _curves(systems),
@@ -56,6 +56,11 @@ def details_of(evidence: Any) -> dict[str, Detail]:
         "findings": _findings(data, evidence.wording),
     }
     return {name: one for name, one in found.items() if one is not None}
+
+
+def _rows(experiment: Any) -> RankingData | None:
+    """Return the rows that models scored if they are in memory."""
+    return experiment.rows if isinstance(experiment.rows, RankingData) else None
 
 
 def _system(evidence: Any, name: str) -> System:
@@ -220,7 +225,7 @@ def rankings_of(evidence: Any) -> Rankings:
 def _ranked(evidence: Any, name: str, queries: Iterable[int]) -> list[list[dict[str, Any]]]:
     """Return the first documents of a system for some queries, by number."""
     system, found = _system(evidence, name), []
-    reasons, judgements = _reasons(system, evidence.experiment.rows), system.judgements
+    reasons, judgements = _reasons(system, _rows(evidence.experiment)), system.judgements
     keys, grades = judgements.tie_keys, np.where(judgements.known, judgements.grades, np.nan)
     for q in queries:
         start, stop = map(int, judgements.offsets[q : q + 2])

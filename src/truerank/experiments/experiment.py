@@ -67,7 +67,8 @@ class Experiment:
     ----------
     judgements : qrels, RankingData, RowSource, Judgements, data frame, or array-like (n,) of grades with `qid`
         Qrels are a path, `Qrels`, `{query: {document: grade}}`, a data frame, or an object of ranx or ir_measures. A
-        data frame of judged rows has the columns qid and y.
+        data frame of judged rows has the columns qid and y. A path or a frame has judged rows if a system is a model, a
+        file of a model or of scores, a column, or an array.
     systems : mapping of name to system, list, or one system
         Over qrels, runs: a path, a `Run`, `{query: {document: score}}`, a frame, or an object of ranx or ir_measures.
         Over rows: scores (n,) in the order of the rows, higher is better; the name of a column; a file of scores; a
