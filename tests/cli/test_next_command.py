@@ -26,6 +26,8 @@ def made(tmp_path_factory):
     shop[: n // 2].to_csv(folder / "my shop.csv", index=False)
     shop[n // 2 :].to_csv(folder / "new shop.csv", index=False)
     shop["brand name"] = random.choice(["red", "blue", None], n)
+    complete = shop.assign(**{"brand name": shop["brand name"].fillna("green")})
+    complete[: n // 2].to_csv(folder / "complete.csv", index=False)
     shop["rank"] = shop.groupby("search")["text score"].rank(ascending=False).astype(int)
     shop[: n // 2].to_csv(folder / "brands.csv", index=False)
     ridge = ["--ranker", "ridge"]
@@ -50,6 +52,8 @@ NEXT = {
     "describe brands.csv --query-column search --grade-column 'how good'": "cross-validate",
     "train 'my shop.csv' --ranker ridge --model shop2.json " + COLUMNS: "export",
     "train brands.csv --set leaves=constant n_estimators=3 --categorical 'brand name' --missing nan --model b.json "
+    + COLUMNS: "export",
+    "train complete.csv --set leaves=constant n_estimators=3 --categorical 'brand name' --missing zero --model c.json "
     + COLUMNS: "export",
     "train brands.csv --set n_estimators=3 --exclude 'brand name' --model fuzzy.json " + COLUMNS: "export",
     "power shop.json --data 'new shop.csv' --baseline price": "compare",

@@ -147,7 +147,16 @@ def _next(args: Arguments, data: Any) -> None:
         best = _best_column(data) if Path(args.folds).is_file() else None
     other = "list-net" if args.ranker == "single-feature" else "single-feature"
     if best is not None:
-        next_command(args, "compare", data=args.folds, scores=[args.scores], baseline=best, seed=0, record=None)
+        next_command(
+            args,
+            "compare",
+            data=args.folds,
+            scores=[args.scores],
+            baseline=best,
+            seed=0,
+            record=None,
+            convention=None if args.convention == "ranklib" else args.convention,
+        )  # the default for rows
     elif not args.categorical:  # --against refuses it
         next_command(args, "cross-validate", against=other, scores=None, record=None, state=None)
 

@@ -126,9 +126,10 @@ def _next(args: Arguments, train: str, ranker: Any) -> None:
     if missing and ranker.reads_missing_as_zero:  # only in columns of categories
         return
     with suppress(TruerankError):  # of a model that depends on other documents
-        search = not missing and reason_against(form_of(ranker), "opensearch-ltr") is None
-        to, output = ("opensearch-ltr", "model-ltr.json") if search else ("python", "model.py")
         statistics = "statistics.json" if getattr(ranker, "category_names", None) else None
+        own = ranker if statistics is None else ranker.over_statistics()
+        search = not missing and reason_against(form_of(own), "opensearch-ltr") is None
+        to, output = ("opensearch-ltr", "model-ltr.json") if search else ("python", "model.py")
         next_command(args, "export", to=to, output=output, certify=train, statistics=statistics)
 
 
