@@ -43,12 +43,13 @@ class Part:
         self.sign, self.operands = sign, operands
         values = operands[1:] if sign == "if" else ()
         parts = [own for own in values if isinstance(own, Part)]
-        self.depth = 1 + max((own.depth for own in parts), default=0)
-        self.leaves = len(values) - len(parts) + sum(own.leaves for own in parts)
+        self.depth: int = 1 + max((own.depth for own in parts), default=0)
+        self.leaves: int = len(values) - len(parts) + sum(own.leaves for own in parts)
         # Whether the values of a choice are numbers, and whether these are integers.
-        self.numbers = sign == "if" and all(own.numbers for own in parts)
-        self.integers = self.numbers and all(own.integers if isinstance(own, Part) else isinstance(own, int)
-                                             for own in values)  # fmt: skip
+        self.numbers: bool = sign == "if" and all(own.numbers for own in parts)
+        self.integers: bool = self.numbers and all(
+            own.integers if isinstance(own, Part) else isinstance(own, int) for own in values
+        )
 
 
 def expression_of(program: Program, names: tuple[str, ...]) -> Value:
@@ -126,7 +127,7 @@ class _Evaluation:
 
     def _join(self, test: Part, yes: dict[str, Value], no: dict[str, Value], variables: dict[str, Value]) -> None:
         for key, one in (no | yes).items():
-            other = no.get(key, one)
+            other: Value = no.get(key, one)
             if isinstance(one, list):
                 variables[key] = [self._choice(test, *pair) for pair in zip(one, other)]
             else:
