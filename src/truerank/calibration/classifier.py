@@ -30,6 +30,7 @@ from truerank.calibration.pool import pooled_log_odds
 from truerank.core.checks import check_not_masked, is_sparse
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
+from truerank.core.parameters import parameters
 from truerank.core.schema import check_fields
 from truerank.core.threads import run_blocks
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
@@ -87,6 +88,7 @@ def class_scores(estimator: Any, X: Any) -> tuple[np.ndarray, bool]:
     return np.maximum(log_p, log_p.max(axis=1, keepdims=True) - _LARGEST_LOG_ODDS), True
 
 
+@parameters
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Calibrate the probabilities of a binary, multi-class or multi-label classifier.
 
@@ -145,19 +147,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         "ensemble_": "list[] of CalibratedClassifier??",
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        method: object = "pool",
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        ensemble: bool | str = "auto",
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.ensemble = ensemble
+    estimator: Any = None
+    method: object = "pool"
+    cv: Any = 5
+    n_jobs: int | None = None
+    ensemble: bool | str = "auto"
 
     @property
     def _base(self) -> Any:
