@@ -62,7 +62,7 @@ def test_several_labels(binary):
     rare = np.zeros(len(y), dtype=int)
     rare[3] = 1
     Y = np.stack([y, 1 - y, rare], axis=1)
-    with pytest.warns(TruerankWarning, match="label 2 has 1 rows"):
+    with pytest.warns(TruerankWarning, match="label 2: one class has 1 row"):
         fitted = CalibratedClassifier(LogisticRegression(), "platt").fit(X, Y)
     p = fitted.predict_proba(X)
     assert p.shape == (400, 3)
