@@ -16,8 +16,8 @@ def test_demo_trains_compares_and_says_where_things_lie(tmp_path, capsys):
     assert model.feature_weights() == summary["features"]
     text = (tmp_path / "out" / "summary.txt").read_text()
     assert f"{summary['measures']['adarank']['AP']:.4f}" in text
-    comparison = summary["comparison"]
-    assert max(comparison["p"].values()) < 0.001
+    (comparison,) = summary["comparison"]["pairs"]
+    assert comparison["p_adjusted"] < 0.001
     assert comparison["wins"] > 2 * comparison["losses"]
     assert summary["measures"]["adarank"]["AP"] > summary["measures"]["bm25"]["AP"] + 0.03
     assert comparison["wins"] + comparison["losses"] + comparison["ties"] == summary["queries"]["test"]

@@ -426,13 +426,6 @@ def write_summary(folder: Path, summary: dict[str, Any], text: str) -> None:
         stream.write(text)
 
 
-def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
-    """Return the numbers of queries that a wins, loses and ties against b, and p-values of two paired tests."""
-    from truerank.significance import paired_t, randomisation, win_loss
-
-    return win_loss(a, b)._asdict() | {"p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p}}
-
-
 def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[str, str]:
     """Return the second word of each numbered line by the first word; messages quote `form`, such as "id URL"."""
     pairs: dict[str, str] = {}

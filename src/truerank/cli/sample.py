@@ -125,14 +125,14 @@ def _demo(args: Arguments) -> int:
     systems = {**found.scores, "bm25": data.X[:, list(data.feature_names or []).index(RUNS["bm25"])]}
     results = truerank.Experiment(data, systems, " ".join(MEASURES)).evaluate()
     figures = {name: {measure: result[measure] for measure in MEASURES} for name, result in results.items()}
-    compared = common.compared(*(result.per_query["AP"] for result in results.values()))
+    compared = truerank.compare(data, systems, "AP", baseline="bm25")
     ranker.fit(data)
     summary = {
         "data": "Cranfield sample",
         "queries": {"test": data.n_queries, "folds": _FOLDS},
         "convention": "ranklib",
         "measures": figures,
-        "comparison": {"measure": "AP", "a": "adarank", "b": "bm25"} | compared,
+        "comparison": compared.to_dict(),
         "features": ranker.feature_weights(),
         "model": str(out / "model.json"),
     }
@@ -140,8 +140,7 @@ def _demo(args: Arguments) -> int:
     text = (
         f"Cranfield sample: {data.n_queries} queries in {_FOLDS} folds, each tested by a ranker of the other four "
         f"(convention ranklib)\n\n{common.table(rows_of_table, ['ranker', *MEASURES])}\n\n"
-        f"adarank against bm25 on AP: {compared['wins']} wins, {compared['losses']} losses, {compared['ties']} ties; "
-        f"p = {compared['p']['paired t']:.2g} (paired t), {compared['p']['randomisation']:.2g} (randomisation)\n"
+        f"{compared}\n"
     )
     with one_step():
         truerank.save_model(ranker, out / "model.json")
