@@ -227,7 +227,7 @@ def test_figures_on_training_queries_warn_once_a_model(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model.score(other).training_queries.recognised == 0
-    with pytest.warns(UserWarning, match="30 of 30 queries were used for training; figures .* overstate the quality"):
+    with pytest.warns(UserWarning, match="30 of 30 queries were used for training. Figures .* overstate the quality"):
         score = model.score(train)
     assert score.training_queries.recognised == 30
     with warnings.catch_warnings():

@@ -145,6 +145,6 @@ def _write_qrels(data: truerank.RankingData, output: str) -> None:
     own = data.judgements()
     known = np.ones(data.n_rows, dtype=bool) if own.judged is None else own.judged
     if data.missing_grades is not None and len(data.missing_grades):
-        common.note("truerank: warning: judged documents without a row are not written: {len(data.missing_grades)}")
+        common.note(f"truerank: warning: judged documents without a row are not written: {len(data.missing_grades)}")
     sizes = np.bincount(data.query_index[known], minlength=data.n_queries)
     truerank.write_qrels(Qrels(query_ids, offsets_of(sizes), data.doc_ids[known], own.grades[known]), output)

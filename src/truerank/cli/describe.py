@@ -73,7 +73,7 @@ def _describe(args: Arguments, client: Any) -> int:
 
 
 def _examined(path: str, args: Arguments, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
-    """Return the data of a file, rows of each grade, findings, and the spread of each feature."""
+    """Return the data of a file, the number of rows by grade, findings, and the spread of each feature."""
     from truerank.data.checkup import examine, ranks_as_scores, scored, spreads
     from truerank.data.remarks import RemarkWarning
     from truerank.io.scores import read_scores

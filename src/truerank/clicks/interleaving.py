@@ -149,7 +149,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     log : ClickLog
         With `team`, the ranker of each document. Units are sorted by `time`, or else by their order in the log.
     unit : "session", "query", "impression" or None, default None
-        The independent unit. Default: session if the log has sessions, else impression.
+        The independent unit. The default is session if the log has sessions, else impression.
     level : float in (0, 1), default=0.95
         Level of all intervals together: each interval has level 1 - (1 - level) / (number of pairs).
     looks : int, default=1

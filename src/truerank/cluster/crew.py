@@ -271,7 +271,7 @@ class Crew:
             if self.client.status != "connecting" or time.monotonic() > until:
                 raise ClusterError(
                     f"the scheduler at {self.client.scheduler.address} has ended or closed its connection, and was "
-                    f"not back within {_RETURN_SECONDS:g} s. Start it, and fit again (a checkpoint keeps rounds)",
+                    f"not back within {_RETURN_SECONDS:g} s. Start it, and fit again (checkpoints keep the rounds)",
                     code="no-scheduler",
                 )
             time.sleep(0.2)

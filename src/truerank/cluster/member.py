@@ -55,7 +55,7 @@ class Member:
         self._lock = threading.Lock()
 
     async def state(self) -> tuple[list[int], list[int], list[int]]:
-        """Return the numbers of running calls, of ended calls, and of the partitions here."""
+        """Return the numbers of running calls, of ended calls, and of the partitions of this member."""
         return list(self._under_way), list(self._ended), sorted(self.partitions)
 
     async def do(self, call: int, method: str, arguments: tuple[Any, ...], below: list[Any]) -> Any:

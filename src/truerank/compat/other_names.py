@@ -45,7 +45,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any], *,
     """Return the arguments of a ranker's constructor under truerank's names, from names of other libraries.
 
     One warning lists all approximate names and names without effect, and states the objective unless it was given or
-    `begun`. One InvalidInputError lists all names without a counterpart, and ends in a constructor that is accepted.
+    `begun`. One InvalidInputError lists all names without a counterpart, and proposes a constructor that is accepted.
     """
     result: dict[str, Any] = {}
     notes, refused = list[str](), dict[str, str]()

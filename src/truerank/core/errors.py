@@ -15,7 +15,7 @@ from typing import Any, cast
 
 
 class Wording:
-    """The terms of a front end for the arguments of a remedy, here keyword arguments of Python."""
+    """The terms of a front end for the arguments of a remedy, by default keyword arguments of Python."""
 
     verb, between = "pass", ", "
 

@@ -384,7 +384,7 @@ class Judgements(RowsByQuery):
         Grade of each document: 0 if it is not in the qrels, negative if it was pooled but not judged.
     offsets : int64 array (m + 1,)
     judged : bool array (n,), optional
-        Whether the document is in the qrels. Default: all documents are.
+        Whether the document is in the qrels. By default, all documents are.
     tie_keys : array (n,), optional
         Document ids, which sort equal scores in descending order with `ties="trec"`. Default: row order.
     query_ids : array (m,), optional

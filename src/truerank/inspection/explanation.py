@@ -281,7 +281,9 @@ def _predict(ranker: Any, data: RankingData, X: np.ndarray) -> np.ndarray:
 
 def _dense(X: Matrix, rows: Any) -> np.ndarray:
     if getattr(X, "is_binned_matrix", False):
-        raise InvalidInputError("explain requires feature values. Pass the data before binning, and a pipeline")
+        raise InvalidInputError(
+            "explain requires feature values. Pass the data without bins, and a pipeline that bins them"
+        )
     part = X[rows]
     return np.ascontiguousarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
 

@@ -122,8 +122,8 @@ def tune(
         Number of settings to try. The default is the whole grid, or 30 settings with a range. If `state` has more
         trials, only the first ones count.
     cv : int, splitter, or sequence of Fold, optional
-        As in `cross_validate`. Published folds have validation queries, which are the held-out queries here; the test
-        queries of the folds are not used.
+        As in `cross_validate`. Validation queries of published folds are the held-out queries; the test queries of
+        these folds are not used.
     random_state : seed of the folds and the search
     jobs : int, default 1
         Number of folds that are fitted in parallel. The result does not depend on this number.

@@ -1,8 +1,7 @@
 """Gold sets: the relevant documents of each query, its segments, and relevant spans of text.
 
-    {"query_id": "q1", "relevant": ["d3"], "language": "de"}
-    {"query_id": "q2", "relevant": {"d7": 2, "d2": 1}, "language": "en"}
-    {"query_id": "q3", "relevant": [{"doc": "d5", "start": 120, "end": 260}]}
+    {"query_id": "q1", "relevant": ["d3"], "language": "de"} {"query_id": "q2", "relevant": {"d7": 2, "d2": 1},
+    "language": "en"} {"query_id": "q3", "relevant": [{"doc": "d5", "start": 120, "end": 260}]}
 
 Judgements are read in every format of `io.judgements`. Segments are further fields of JSON lines.
 """
@@ -39,7 +38,7 @@ class Span(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The id of the span as a document."""
+        """The id under which the span counts as a document."""
         return f"{self.document}:{self.start:g}-{self.end:g}"
 
 
@@ -118,9 +117,7 @@ def _lists(record: Mapping[str, Any]) -> bool:
 
 
 def _query(record: Mapping[str, Any], what: str = "grade") -> str | None:
-    """Return the query of a line of a gold set, or of results ("score"); None for other JSON. A question may lack the
-    list.
-    """
+    """Return the query of a line of a gold set or (for "score") of results, else None. A question may have no list."""
     roles, known = roles_of(record, what), {plain(key): value for key, value in record.items()}
     if what == "grade" and not _lists(record) and ("text" not in roles or "grade" in roles):
         return None

@@ -188,7 +188,7 @@ def split_names(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _named(text: str, convention: str) -> Measure:
-    """Return the measure of a name, shared by all callers because measures are immutable."""
+    """Return the measure with a name; all callers share it, because measures are immutable."""
     return _from_text(text, convention).pinned(convention).check()
 
 

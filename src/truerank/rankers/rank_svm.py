@@ -22,7 +22,7 @@ _HINGE_BLOCKS = 4  # more make fewer rounds and larger small programs
 
 @estimator
 class RankSVM(BinnedLinearRanker):
-    """Linear RankSVM, exact: hinge or squared hinge over all pairs, which are counted and never listed.
+    """Exact linear RankSVM: the hinge or squared hinge over all pairs, which are counted and never listed.
 
     Minimises, over all pairs (a, b) of a query q with grades y_a > y_b,
 

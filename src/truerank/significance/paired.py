@@ -137,7 +137,7 @@ def signed_rank_distribution(doubled: np.ndarray) -> np.ndarray:
 
 
 def sign_test(a: ArrayLike, b: ArrayLike) -> Outcome:
-    """Return the exact binomial test of wins against losses, without ties. The statistic is the share of wins."""
+    """Return the exact binomial test of wins against losses; ties are ignored. The statistic is the share of wins."""
     counts = win_loss(a, b)
     return sign_test_of_counts(counts.wins, counts.losses)
 

@@ -1,9 +1,9 @@
 """Models of Solr's LTR, and of the LTR plugins of Elasticsearch and OpenSearch. Features and sums are float32.
 
-Solr: LinearModel and MultipleAdditiveTreesModel, with normalisers. A question is `x <= threshold + 1e-6f`. An absent
-feature has the value 0, or with `isNullSameAsZero` false it goes to the node's side `missing`. The plugins: the body of
-`_createmodel`, or what is stored, of `model/linear`, `model/ranklib`, `model/xgboost+json` and
-`model/xgboost+json+raw`.
+Of Solr, LinearModel and MultipleAdditiveTreesModel are read, with normalisers. A question is `x <= threshold + 1e-6f`.
+An absent feature has the value 0, or with `isNullSameAsZero` false it goes to the node's side `missing`. Of the
+plugins, the body of `_createmodel` is read, or the stored model, of `model/linear`, `model/ranklib`,
+`model/xgboost+json` and `model/xgboost+json+raw`.
 """
 
 from __future__ import annotations
