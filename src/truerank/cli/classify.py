@@ -144,7 +144,7 @@ def _classify(args: Arguments, data: str, model: Any, report: dict[str, Any]) ->
 
 def _figures(
     model: Any, labels: list[list[str]], decided: list[list[str]], log_p: np.ndarray, p: np.ndarray
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     """Return losses in nats by labelled document, or by decision if documents have several labels.
 
     A label that the model does not know counts as a missed decision, because its log loss would be infinite.
