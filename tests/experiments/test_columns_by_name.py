@@ -115,3 +115,17 @@ def test_an_export_is_certified_on_rows_with_further_columns(frames):
         assert (certificate.orders_changed, certificate.rows) == (0, len(test))
         assert certificate.data_hash == export_model(fitted, "python", certify=rows).certificate.data_hash
     assert data.feature_names[0] == "old_score"  # unchanged
+
+
+def test_the_call_that_an_error_names_reads_the_frame(frames):
+    train, test = frames
+    fitted = lightgbm.LGBMRanker(n_estimators=5, verbose=-1, num_threads=1).fit(train[OWN], train.y, group=[15] * 30)
+    frame = test.rename(columns={"qid": "session", "y": "label", "docid": "sku"})
+    with refused(InvalidInputError, code="columns") as caught:
+        permutation_importance(fitted, frame, repeats=1)
+    call = str(caught.value).splitlines()[-1].removeprefix("Give ")
+    data = eval(call, {"read_table": read_table, "frame": frame})
+    assert data.doc_ids is not None
+    found = permutation_importance(fitted, data, repeats=1, random_state=0)
+    expected = permutation_importance(fitted, test, repeats=1, random_state=0)
+    np.testing.assert_array_equal(found.importances, expected.importances)
