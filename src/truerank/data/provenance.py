@@ -476,9 +476,11 @@ def _ordered(hashes: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, np.nd
     """Return hashes in ascending order, equal ones by query, and their queries."""
     order = np.argsort(hashes)  # in a fifth of the time of a sort by both
     ranked = hashes[order]
-    if (ranked[1:] == ranked[:-1]).any():
-        order = np.lexsort((queries, hashes))
-    return hashes[order], queries[order]
+    ties = np.flatnonzero(ranked[1:] == ranked[:-1])
+    if len(ties):
+        ties = np.union1d(ties, ties + 1)
+        order[ties] = order[ties][np.lexsort((queries[order[ties]], ranked[ties]))]
+    return ranked, queries[order]
 
 
 def part_matches(
