@@ -139,7 +139,7 @@ def _classify(args: Arguments, data: str, model: Any, report: dict[str, Any]) ->
                 "probability 0 in the squared error. The log loss is computed without them"
             )
         if bare := figures.get("without_label"):
-            common.note(f"{common.counted(bare, 'document')} without a label: left out of these figures")
+            common.note(f"{common.counted(int(bare), 'document')} without a label: left out of these figures")
 
 
 def _figures(
