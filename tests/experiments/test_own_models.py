@@ -146,6 +146,6 @@ def test_columns_of_other_names_are_answered_with_the_table_to_give(parts):
     frame = parts[2].rename(columns={"qid": "query_id", "y": "relevance"})
     with pytest.raises(InvalidInputError) as caught:
         Experiment(frame, {"mine": lambda X: X[TODAY], "today": TODAY})
-    assert 'Give read_table(frame, query="query_id", grade="relevance")' in str(caught.value)
+    assert 'Give read_table(frame, query="query_id", grade="relevance", categories=["brand"])' in str(caught.value)
     given = truerank.read_table(frame, query="query_id", grade="relevance", exclude=["brand"], features=None)
     assert Experiment(given, TODAY).evaluate()[TODAY]["nDCG@10"] > 0
