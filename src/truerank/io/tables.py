@@ -212,7 +212,8 @@ def _ranking_data(
                         problems.append(Problem(f"{found!r} probably holds {what}", (Remedy(**{role: found}),)))
                         chosen, roles[place] = [name for name in chosen if name != found], found
                 problems += feature_problems(chosen, column, coding, wanted.missing, _is_numeric, roles)
-        if not lacked and not (error.code in ("not-numeric", "no-value") and error.value in [*chosen, *roles]):
+        known = error.code in ("not-numeric", "no-value") and error.value in [*chosen, *roles]
+        if not problems or not (lacked or known):
             problems.insert(0, Problem(error.message.what, error.remedies))
             if len(problems) == 1:
                 raise
