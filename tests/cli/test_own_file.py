@@ -274,3 +274,25 @@ def test_features_of_each_query_and_document_are_joined_to_ratings(german, capsy
             own.Klickrate,
         )
     assert not {"Suchbegriff", "Artikelnummer"} & {*rows.columns}
+    assert main([*join, "--on", "Artikelnummer", "Suchbegriff"]) == 1  # names in the other order match nothing
+    assert "Add --on Suchbegriff Artikelnummer" in capsys.readouterr().err
+
+
+def test_a_short_row_of_a_joined_table_is_no_document(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("j.csv").write_text("query,product,rating\nq,p1,1\nq,p2,0\nr,p1,2\n")
+    Path("products.csv").write_text("title,product,price\nA,p1,3\nB\nC,p2\n")
+    assert main(["convert", "j.csv", "rows.csv", "--join", "products.csv", "--on", "product"]) == 0
+    rows = pandas.read_csv("rows.csv")
+    assert rows.docid.tolist() == ["p1", "p2", "p1"]
+    assert rows.price.fillna(-1).tolist() == [3, -1, 3]
+
+
+def test_rows_with_an_empty_cell_are_not_taken_for_judgements(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{q},{(q * k) % 3},{'' if k == 2 else q + k / 2},{k / 4},{k - q}" for q in range(6) for k in range(6)]
+    Path("v.csv").write_text("qid,y,bm25(title),attribute(b),c\n" + "\n".join(lines) + "\n")
+    assert main(["train", "v.csv", "--ranker", "ridge", "--model", "m.json"]) == 1
+    said = capsys.readouterr().err
+    assert "--missing nan" in said
+    assert "convert" not in said

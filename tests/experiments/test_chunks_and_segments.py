@@ -2,12 +2,15 @@
 
 import json
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 
 import truerank
+from support.refusals import refused
 from truerank.cli import main
 from truerank.core.errors import TruerankError
 from truerank.experiments.gate import gate
@@ -64,6 +67,34 @@ def test_repeated_ids_are_an_error_that_names_the_option(tmp_path, capsys):
             assert main(["evaluate", run, "--qrels", str(qrels), "--collapse", "#", "--json"]) == 0
             assert json.loads(capsys.readouterr().out)["measures"]["AP"]["mean"] > 0
     assert main(["evaluate", "--data", "x", "--scores", "y", "--collapse", "#"]) == 2
+
+
+@pytest.mark.parametrize("form", ["frame", "dense", "sparse", "float32"])
+def test_segments_of_large_numbers_stay_apart(form):
+    """Dates and ids of shops as numbers: each value is a segment, with the text that a person would write."""
+    days = np.repeat([20240101.0, 20240102.0, 20240103.0], 20)
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    frame = pd.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "day": np.repeat(days, 5)})
+    frame["qid"], frame["y"] = np.repeat(np.arange(60), 5), np.tile([0, 1, 0, 2, 0], 60)
+    X, scores = frame[["a", "b", "day"]].to_numpy(), {"a": frame["a"].to_numpy(), "b": frame["b"].to_numpy()}
+    X = {"sparse": csr_matrix, "float32": np.float32}.get(form, np.asarray)(X)
+    own = truerank.RankingData(X, frame["y"], frame["qid"], feature_names=["a", "b", "day"])
+    experiment = partial(truerank.Experiment, frame if form == "frame" else own, scores, "nDCG@5", segments="day")
+    if form == "float32":
+        with refused(TruerankError, argument="segments"):
+            experiment()
+        return
+    sizes = {name: len(part.query_ids) for name, part in experiment().by_segment().items()}
+    assert sizes == {"20240101": 20, "20240102": 20, "20240103": 20}
+
+
+def test_queries_without_a_segment_are_in_no_part():
+    labels = {
+        query: label if k % 5 else [None, float("nan"), ""][k % 3] for k, (query, label) in enumerate(LANGUAGES.items())
+    }
+    runs = {name: {q: {d: k for k, d in enumerate(order)} for q, order in ORDERS.items()} for name in "ab"}
+    experiment = truerank.Experiment(GOLD, runs, "AP", segments=labels)
+    assert set(experiment.by_segment()) == set(experiment.segment_masks()) == {"de", "en"}
 
 
 def noisy(scale, seed):

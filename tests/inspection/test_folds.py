@@ -216,3 +216,38 @@ def test_a_column_is_compared_with_cross_validated_rankers():
     assert seeded.fits
     with refused(InvalidInputError, code="no-column"):
         cross_validate({"ridge": RidgeRanker(), "today": "yesterday"}, DATA, cv=3)
+
+
+def test_a_column_alone_is_named_and_a_fitted_model_is_refused(tmp_path):
+    today = DATA.feature_names[0]
+    found = cross_validate(today, DATA, "AP", cv=3, repeats=2)
+    assert list(found.means) == [today]
+    folds = [line.split()[0] for line in str(found).splitlines() if line[:1].isdigit()]
+    assert folds == ["1", "2", "3"] * 2
+    truerank.save_model(truerank.PairwiseDescent(random_state=0).fit(DATA), tmp_path / "m.json")
+    for named in (str(tmp_path / "m.json"), {"m": str(tmp_path / "m.json"), "ridge": RidgeRanker()}):
+        with refused(InvalidInputError, argument="rankers"):
+            cross_validate(named, DATA, cv=3)
+
+
+def test_what_a_grid_cannot_set_is_refused():
+    with refused(InvalidInputError, argument="grid"):
+        cross_validate(DATA.feature_names[0], DATA, cv=3, grid={"alpha": [1.0]})
+    trees = {"r": truerank.ObliviousBoosting("constant", n_estimators=2), "ridge": RidgeRanker()}
+    with refused(InvalidInputError, argument="grid"):
+        cross_validate(trees, DATA, cv=3, seeds=[0, 1], grid={"r": {"random_state": [1, 2]}})
+    own = {"ridge": RidgeRanker()}
+    several = [cross_validate(own, DATA, "AP", cv=3, seeds=[0], random_state=0, grid={"ridge": {"alpha": values}})
+               for values in ([1.0, 9.0], (alpha for alpha in (1.0, 9.0)))]  # fmt: skip
+    assert several[0].means == several[1].means
+
+
+def test_scores_of_columns_and_rankers_are_of_the_same_rows():
+    """A split by time tests some queries only."""
+    times = np.arange(DATA.n_queries)
+    systems = {"ridge": RidgeRanker(), "today": DATA.feature_names[0]}
+    found = cross_validate(systems, DATA, "AP", cv=QueryTimeSplit(times, 2), validate=False)
+    missing = {name: np.isnan(own) for name, own in found.scores.items()}
+    assert missing["today"].any()
+    np.testing.assert_array_equal(missing["today"], missing["ridge"])
+    assert found.compare(baseline="today").pairs

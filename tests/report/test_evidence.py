@@ -88,6 +88,28 @@ def test_what_it_says():
     assert len(page) < 3_000_000
 
 
+@pytest.mark.parametrize("convention", ["trec", "ranklib"])
+def test_rankings_have_the_order_of_the_measure(convention):
+    """Equal scores stand as the convention orders them, and rows without ids count within their query."""
+    rng = np.random.default_rng(5)
+    order = rng.permutation(72)
+    qid, grades = np.repeat([f"q{k}" for k in range(12)], 6)[order], rng.integers(0, 3, 72).astype(float)
+    scores = {name: rng.integers(0, 2, 72).astype(float) for name in "ab"}
+    for ids in (None, [f"d{k}" for k in order]):
+        own = Experiment(grades, scores, "nDCG@3", qid=qid, doc_ids=ids, convention=convention)
+        rankings, found = own.evidence().rankings, own.evaluate()
+        for query, sides in rankings.queries.items():
+            rows, number = np.flatnonzero(qid == query), own.query_ids.tolist().index(query)
+            for name, side in zip(rankings.systems, sides):
+                shown = np.array([document["grade"] for document in side])
+                if ids is None:
+                    places = [int(document["id"].split()[1]) - 1 for document in side]
+                    assert grades[rows[places]].tolist() == shown.tolist()
+                gain = 2.0**shown - 1 if convention == "ranklib" else shown
+                value, best = (gains[:3] @ (1 / np.log2([2, 3, 4])) for gains in (gain, np.sort(gain)[::-1]))
+                assert found[name].per_query["nDCG@3"][number] == pytest.approx(value / best if best else 0.0)
+
+
 def test_the_headline_of_one_system_has_its_interval():
     from truerank import evaluate
 

@@ -78,9 +78,10 @@ def run(args: Arguments) -> int:
     if len(set(names)) < len(names):
         raise common.UsageError(f"a ranker is named twice in {', '.join(names)}. Name each ranker once")
     n, grid = n_folds(args), _grid(args.grid)
+    seed = _seed(args, args.ranker)
     candidates = [
-        ranker_options.make_ranker(args.ranker, settings | dict(zip(grid, one)), _seed(args, args.ranker), args.prepare)
-        for one in itertools.product(*grid.values())
+        ranker_options.make_ranker(args.ranker, settings | dict(zip(grid, one)), None if number else seed, args.prepare)
+        for number, one in enumerate(itertools.product(*grid.values()))
     ]
     if len(candidates) == 1:
         common.refuse_idle(args, ["select"], "chooses among several settings. Add --grid key=v1,v2")

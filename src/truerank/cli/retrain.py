@@ -1,7 +1,7 @@
-"""`truerank retrain`: train the model in production again, and replace it if a test shows a gain. Train the model in
-production on newer queries, compare the two models on held-out queries by a paired test, and
-replace it if the new one is better. The exit code is 0 if the model was replaced, and 3 if it was kept. After any
-other exit code, an error, the model is kept.
+"""`truerank retrain`: train the model in production again, and replace it if a test shows a gain.
+
+The model is trained on newer queries, and both models are compared on held-out queries by a paired test. The exit code
+is 0 if the model was replaced, and 3 if it was kept. After any other exit code, an error, the model is kept.
 """
 
 from __future__ import annotations

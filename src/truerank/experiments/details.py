@@ -14,6 +14,7 @@ from truerank.core.printing import counted
 from truerank.data.columns import as_in_training, shown_names
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.measures import parse_measure
+from truerank.measures.ranking import Ranking
 from truerank.significance.paired import differences_of
 
 _RANKED_QUERIES = 60  # queries whose rankings are in a report
@@ -227,13 +228,18 @@ def _ranked(evidence: Any, name: str, queries: Iterable[int]) -> list[list[dict[
     system, found = _system(evidence, name), []
     reasons, judgements = _reasons(system, _rows(evidence.experiment)), system.judgements
     keys, grades = judgements.tie_keys, np.where(judgements.known, judgements.grades, np.nan)
+    measure = evidence.experiment.measures[evidence.first]
+    ties = measure.setting("ties")
+    ordered = Ranking(judgements, system.scores).ordered(
+        "trec" if ties == "average" else ties, measure.setting("compare")
+    )
     for q in queries:
         start, stop = map(int, judgements.offsets[q : q + 2])
-        order = np.argsort(-system.scores[start:stop], kind="stable")[:_RANKED_DOCUMENTS]
+        order = ordered.rows[0][start:stop][:_RANKED_DOCUMENTS] - start
         why = reasons(start, stop) if reasons else None
         found.append([
             {
-                "id": f"row {start + i + 1}" if keys is None else str(keys[start + i]),
+                "id": f"row {i + 1} of the query" if keys is None else str(keys[start + i]),
                 "grade": float(grades[start + i]),
                 "score": float(system.scores[start + i]),
                 "why": None if why is None else why[i],

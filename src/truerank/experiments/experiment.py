@@ -26,6 +26,7 @@ from truerank.core.types import (
     Topics,
     TrainingRule,
 )
+from truerank.data.grouping import id_texts
 from truerank.data.provenance import TRAINING_QUERIES, UNRECOGNISED, Provenance, settle_training
 from truerank.data.remarks import Remark, in_order
 from truerank.experiments.policy import (
@@ -453,14 +454,14 @@ class Experiment:
         return self._but(measures={name: self.measures[name] for name in names}, _one_measure=False)
 
     def by_segment(self) -> dict[str, Experiment]:
-        """Return the experiments of the queries in each segment, by the name of the segment.
+        """Return the experiments of the queries in each segment, by the name of the segment; "" is no segment.
 
         Raises
         ------
         InvalidInputError
             Without `segments`, or if a column has several values in a query or a mapping lacks a query.
         """
-        return {name: self._part(name) for name in dict.fromkeys(self.segment_names().tolist())}
+        return {name: self._part(name) for name in dict.fromkeys(self.segment_names().tolist()) if name}
 
     def segment_names(self) -> np.ndarray:
         """Return the segment of each query, text (m,); "" means no segment."""
@@ -470,7 +471,7 @@ class Experiment:
                 remedies=[Remedy("or a mapping of queries", segments=...)],
                 argument="segments",
             )
-        known = {str(query): str(name) for query, name in self.segments.items()}
+        known = self._labels()
         queries = list(map(str, self.query_ids if self.query_ids is not None else []))
         lacking = [query for query in queries if query not in known]
         if lacking:
@@ -478,6 +479,9 @@ class Experiment:
                 f"segments has no entry for query {lacking[0]!r}. Add an entry for each query", argument="segments"
             )
         return np.array([known[query] for query in queries])
+
+    def _labels(self) -> dict[str, str]:
+        return dict(zip(map(str, self.segments), id_texts(self.segments.values())))
 
     def segment_masks(self) -> dict[str, np.ndarray]:
         """Return the queries of each segment, bool (m,) by name, none without segments; "" means no segment."""
@@ -493,7 +497,7 @@ class Experiment:
 
     def _part(self, name: str) -> Experiment:
         """Return the experiment of the queries of a segment, whose training queries and topics are settled again."""
-        known = {str(query) for query, own in self.segments.items() if str(own) == name}
+        known = {query for query, own in self._labels().items() if own == name}
         queries = next(iter(self._all.values()))[0].query_ids.tolist()
         chosen = np.array([number for number, query in enumerate(queries) if str(query) in known])
         training = None if self.training is None else self.training.take_queries(chosen)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.errors import InvalidInputError
 from truerank.data.columns import names_of
+from truerank.data.grouping import id_text
 from truerank.data.ranking_data import RankingData
 from truerank.io.gold_sets import GoldSet, read_gold
 from truerank.io.rows import Known, RowsAt, check_column
@@ -47,7 +49,8 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[st
         )
     names = names_of(rows)
     check_column(segments, names, "the data")
-    values = np.asarray(rows.X[:, names.index(segments)], dtype=np.float64)
+    column = rows.X[:, [names.index(segments)]]
+    values = np.asarray(column.toarray() if is_sparse(column) else column)[:, 0]
     first = values[rows.offsets[:-1]]
     if len(wrong := np.flatnonzero(values != np.repeat(first, rows.group_sizes))):
         raise InvalidInputError(
@@ -56,7 +59,13 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[st
             argument="segments",
         )
     texts = (rows.category_names or {}).get(segments)
-    labels = [f"{value:g}" if texts is None else texts[int(value)] for value in first]
+    if texts is None and values.dtype == np.float32 and np.abs(first).max(initial=0) >= 2**24:
+        raise InvalidInputError(
+            f"column {segments!r} is float32, which does not represent every integer from 2^24 on. Pass segments as a "
+            "mapping of query to segment, or X as float64",
+            argument="segments",
+        )
+    labels = [id_text(value) if texts is None else texts[int(value)] for value in first]
     return dict(zip(map(str, rows.query_ids.tolist()), labels))
 
 

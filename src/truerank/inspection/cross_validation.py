@@ -19,7 +19,7 @@ from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, PathLike, RandomState, Scorer
 from truerank.data.row_source import Rows
 from truerank.data.splits import CV, Fold, folds_of, tested_queries
-from truerank.inspection.folds import Tried, fitted_folds, tried_settings, uses_validation, without_validation
+from truerank.inspection.folds import Tried, fitted_folds, listed, tried_settings, uses_validation, without_validation
 from truerank.inspection.importance import measure_of
 from truerank.inspection.seeds import (
     ComparedLearners,
@@ -44,7 +44,8 @@ class CrossValidation(Result):
 
     `per_query` (m,) holds the value of each query by rankers that were not trained on the query, averaged over the
     repeats; NaN for queries that no fold tests. `scores` (n,) are out-of-fold scores in the first repeat, in the
-    caller's row order (for a cluster in the order of `predict`), so that `compare(data, result.scores)` compares them.
+    caller's row order (for a cluster in the order of `predict`), and NaN for queries that no fold tests. If the folds
+    test every query, `compare(data, result.scores)` compares them; the method `compare` needs no such folds.
     """
 
     per_query: dict[str, dict[str, np.ndarray]] = field(repr=False)
@@ -169,7 +170,9 @@ class CrossValidation(Result):
             rows = [[name, *own.values()] for name, own in self.means.items()]
             return styled_table(rows, ["ranker", *self.measures], style, about)
         ((name, mean),) = self.means.items()
-        settings = [json.dumps(plain(one)) for one in self.settings.get(name, [{}] * len(self.fold_names))]
+        settings = [
+            json.dumps(plain(one)) for one in self.settings.get(name, [{}] * (len(self.fold_names) * self.repeats))
+        ]
         rows = [[fold, *own, text] for fold, text, *own in zip(
             self.fold_names * self.repeats, settings, *self.fold_means[name].values())]  # fmt: skip
         rows += [["mean of queries", *mean.values(), ""], ["mean of folds", *self.mean_of_folds[name].values(), ""]]
@@ -272,17 +275,18 @@ def cross_validate(
     >>> found.trained_on
     {'ridge': '1 of 3 folds, with one fold for validation', 'best column': '2 of 3 folds'}
     """
-    named = dict(rankers) if isinstance(rankers, Mapping) else {type(rankers).__name__: rankers}
+    own = rankers if isinstance(rankers, str) else type(rankers).__name__
+    named = dict(rankers) if isinstance(rankers, Mapping) else {own: rankers}
     if not named:
         raise InvalidInputError("cross_validate got no rankers. Pass at least one")
     by_name = dict(grid or {}) if isinstance(rankers, Mapping) or not grid else {next(iter(named)): grid}
     if not isinstance(data, Rows):
         data = rows_of(data)
     parsed, chooser = parse_measures(measures, convention), parse_measure(select, convention).tie_averaged()
-    experiment = resolve("truerank.experiments.experiment:Experiment")
-    given = {name: one for name, one in named.items() if isinstance(one, str)}
-    columns = {name: experiment(data, {name: one}).judged[name][1] for name, one in given.items()}
-    tried = tried_settings({name: one for name, one in named.items() if name not in columns}, by_name)
+    columns = _columns(data, named)
+    trained = {name: one for name, one in named.items() if name not in columns}
+    by_name = listed(by_name, list(trained), seeded=seeds is not None)
+    tried = tried_settings(trained, by_name)
     validates = {name: validate and (len(own) > 1 or uses_validation(own)) for name, own in tried.items()}
     data.judgements()  # raises without grades
     seed = seed_of(random_state)
@@ -320,6 +324,22 @@ def cross_validate(
     )
 
 
+def _columns(data: Any, named: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the scores (n,) of the columns among the rankers, in the row order of the data."""
+    found = {}
+    for name, one in named.items():
+        if isinstance(one, str):
+            made = resolve("truerank.experiments.experiment:Experiment")
+            experiment = made(data, {name: one}, training_queries="keep")
+            if experiment.models:
+                raise InvalidInputError(
+                    f"{one!r} is a fitted model, but cross_validate trains rankers. Compare it by Experiment",
+                    argument="rankers",
+                )
+            found[name] = experiment.judged[name][1]
+    return found
+
+
 def _over_draws(
     tried: Mapping[str, Tried], columns: Mapping[str, np.ndarray], data: Any, measures: dict[str, Measure],
     select: Measure, draws: Iterable[list[Fold]],
@@ -332,7 +352,7 @@ def _over_draws(
     first: Any = None
     draws = list(draws)
     for folds in draws:
-        scores = {name: np.full(data.n_rows, np.nan) for name in tried} | dict(columns)
+        scores = {name: np.full(data.n_rows, np.nan) for name in tried}
         for fold, fitted, chosen, _ in fitted_folds(tried, data, folds, select):
             test, rows = data.take_queries(fold.test), np.isin(query, fold.test)
             for name, ranker in fitted.items():
@@ -340,6 +360,8 @@ def _over_draws(
                 settings[name].append(chosen[name])
         tested = tested_queries(folds)
         judged, rows = judgements.take_queries(tested)
+        whole = np.isin(query, tested)
+        scores |= {name: np.where(whole, own, np.nan) for name, own in columns.items()}
         for name, own in scores.items():
             for label, measure in measures.items():
                 for kind, total in ((measure, sums), (measure.tie_averaged(), averaged)):

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import progress
 from truerank.data.splits import Fold
@@ -31,14 +30,25 @@ class FittedFold(NamedTuple):
 
 def tried_settings(rankers: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Tried]:
     """Return what `fitted_folds` tries: each ranker by name, with every combination of its `grid`."""
-    for name in grid:
-        check_choice(name, "grid", list(rankers))
     tried: dict[str, Tried] = {}
     for name, ranker in rankers.items():
-        values = {key: _listed(key, own) for key, own in grid.get(name, {}).items()}
+        values = grid.get(name, {})
         settings = [dict(zip(values, combination)) for combination in product(*values.values())]
         tried[name] = [(one, clone(ranker).set_params(**one) if one else ranker) for one in settings]
     return tried
+
+
+def listed(grid: Mapping[str, Any], rankers: Sequence[str], seeded: bool) -> dict[str, dict[str, list[Any]]]:
+    """Return a grid with lists of values; only `rankers` have settings, and no random_state if they are `seeded`."""
+    for name in grid:
+        if name not in rankers:
+            expected = f"settings of {' or '.join(map(repr, rankers)) or 'a ranker, and a column has none'}"
+            raise InvalidInputError(argument="grid", expected=expected, value=name)
+        if seeded and any(key.endswith("random_state") for key in grid[name]):
+            raise InvalidInputError(
+                f"the grid of {name!r} sets random_state, which seeds sets, too. Leave one of them out", argument="grid"
+            )
+    return {name: {key: _listed(key, values) for key, values in own.items()} for name, own in grid.items()}
 
 
 def _listed(key: str, values: Any) -> list[Any]:

@@ -262,8 +262,10 @@ class SeededValidation(Result):
         best = max(means, key=lambda name: sign * means[name][label])
         deviation = self.deviations[best][label]
         over = "" if math.isnan(deviation) else f" (standard deviation over seeds {deviation:.4f})"
+        several = f"{best} has the best mean of {counted(len(means), 'ranker')}: {label}"
+        which = several if len(means) > 1 else f"{label} of {best}"
         return (
-            f"{best} has the best mean of {counted(len(means), 'ranker')}: {label} is {means[best][label]:.4f} over "
+            f"{which} is {means[best][label]:.4f} over "
             f"{counted(self.n_queries, 'query')} and {counted(len(self.seeds), 'seed')}{over}."
         )
 

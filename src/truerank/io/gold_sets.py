@@ -1,7 +1,8 @@
 """Gold sets: the relevant documents of each query, its segments, and relevant spans of text.
 
-    {"query_id": "q1", "relevant": ["d3"], "language": "de"} {"query_id": "q2", "relevant": {"d7": 2, "d2": 1},
-    "language": "en"} {"query_id": "q3", "relevant": [{"doc": "d5", "start": 120, "end": 260}]}
+    {"query_id": "q1", "relevant": ["d3"], "language": "de"}
+    {"query_id": "q2", "relevant": {"d7": 2, "d2": 1}, "language": "en"}
+    {"query_id": "q3", "relevant": [{"doc": "d5", "start": 120, "end": 260}]}
 
 Judgements are read in every format of `io.judgements`. Segments are further fields of JSON lines.
 """

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from truerank.core.printing import counted, plain, styled_table, table
+from truerank.core.printing import counted, plain, styled_table
 from truerank.measures.conventions import titled
 from truerank.significance.paired import LEVEL, OF_MEANS
 from truerank.significance.paper_table import letter
@@ -170,7 +170,7 @@ def tables(one: Any, style: str = "text") -> str:
         ranks = f". {RANKS}" if one.rank_sets else ""
         parts.append(f"{differ} of {counted(len(one.pairs), 'pair')} differ significantly{groups}{ranks}")
     if len(one.pairs) <= 5:
-        parts += _by_queries(one)
+        parts += _by_queries(one, style)
     detectable = sorted(pair.detectable for pair in one.pairs if not math.isnan(pair.detectable))
     power = "no detectable difference, because fewer than five queries differ, or all differ by the same amount"
     if detectable:
@@ -199,7 +199,7 @@ def tables(one: Any, style: str = "text") -> str:
     return "\n\n".join(parts if one.rope is None else [*parts, one.practical()._table(style)])
 
 
-def _by_queries(one: Any) -> list[str]:
+def _by_queries(one: Any, style: str) -> list[str]:
     """Return the queries that move each pair most, and the queries that alone decide a pair."""
     rows, parts = [], []
     for pair in one.pairs:
@@ -213,4 +213,4 @@ def _by_queries(one: Any) -> list[str]:
                 f"query {without.query} alone decides {name}: without this query, the difference is "
                 f"{without.difference:+.4f} (corrected p {without.p_adjusted:.4f})"
             )
-    return [table(rows, ["queries that differ most", "gains", "losses"]), *parts] if rows else parts
+    return [styled_table(rows, ["queries that differ most", "gains", "losses"], style), *parts] if rows else parts

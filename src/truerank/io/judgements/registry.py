@@ -25,7 +25,7 @@ from truerank.io.judgements.roles import few, has, lists_together, role_like, ro
 from truerank.io.judgements.sets import beir_file
 from truerank.io.judgements.tables import content_of_frame, is_about, lacking, roles_in
 from truerank.io.streams import Source
-from truerank.io.tables import GRADE
+from truerank.io.tables import GRADE, QUERY
 
 FORMATS: Table[Format] = Table(
     "truerank.judgements",
@@ -215,7 +215,7 @@ def explain(error: TruerankError, path: PathLike, given: Mapping[str, str | None
     if own is not None and advice.get("grade") is ... and own.roles.get("grade") in content.header:
         advice["grade"] = own.roles["grade"]
         error.add()
-    if given["query"] and given["grade"]:
+    if all(given[role] or usual in content.header for role, usual in (("query", QUERY), ("grade", GRADE))):
         return  # of rows
     taken = {part for name in (own.roles.values() if own else ()) for part in name.split(",")}
     numbers = [k for k, name in enumerate(content.header) if name not in taken and not _is_text(content, k)]

@@ -167,20 +167,30 @@ def joined(
         )  # fmt: skip
     places = [header.index(name) for name in columns_on]
     others = [k for k, name in enumerate(header) if k not in places and name and name not in (QUERY, GRADE, DOCUMENT)]
+    queries = [*ratings.queries, *map(ratings.text, ratings.queries)]
     known = [(tuple(id_text(row[k]).strip() for k in places), row) for row in records
-             if not any(is_missing(row[k]) for k in places)]  # fmt: skip
+             if not any(k >= len(row) or is_missing(row[k]) for k in places)]  # fmt: skip
     rows = dict(known)
     if len(rows) < len(known):
         twice = next(one for one, row in known if rows[one] is not row)
         remedies: list[Remedy | str] = ["keep one of the rows"]
         if len(places) == 1:
-            query = _holding([*ratings.queries, *map(ratings.text, ratings.queries)], header, records)
+            query = _holding(queries, header, records)
             remedies.append(Remedy("if there is a row for each query and document", on=[query or ..., *columns_on]))
         what = f"{' / '.join(twice)!r} is in two rows of {' and '.join(map(repr, columns_on))}"
         raise DataFileError(what, str(source), remedies=remedies, code="twice")
     asked = _queries(ratings, {one[0] for one in rows}) if len(places) > 1 else []
     keys = [*zip(asked, ratings.documents)] if len(places) > 1 else [(one,) for one in ratings.documents]
     kept = [k for k, key in enumerate(keys) if key in rows]
+    if not kept:
+        named = [_holding(queries, header, records) or ...] if len(places) > 1 else []
+        named.append(_holding(ratings.documents, header, records) or ...)
+        what = (
+            f"no judged {'query and ' if len(places) > 1 else ''}document is in {' and '.join(map(repr, columns_on))}"
+        )
+        raise DataFileError(
+            what, str(source), remedies=[Remedy("to name columns that hold judged ids", on=named)], code="columns"
+        )
     columns: dict[str, list[Any]] = {
         QUERY: [ratings.queries[k] for k in kept],
         GRADE: [whole(ratings.grades[k]) for k in kept],
