@@ -59,7 +59,7 @@ def test_documents_with_a_field_of_a_reserved_name_are_skipped_like_other_bad_on
     assert main(["text", "index", "d.jsonl", "-o", "films"]) == 1
     assert "must not be called 'all'" in capsys.readouterr().err
     assert main(["text", "index", "d.jsonl", "-o", "films", "--bad", "skip"]) == 0
-    assert "1 bad documents were left out" in capsys.readouterr().err
+    assert "bad documents were left out: 1" in capsys.readouterr().err
 
 
 def test_an_interrupt_while_a_folder_is_made_leaves_nothing(tmp_path, monkeypatch):

@@ -141,7 +141,7 @@ def test_a_judged_plan_and_another_page_are_kept(folder, capsys):
     assert main(words) == 1
     assert "grades that the new plan lacks" in capsys.readouterr().err
     assert main([*words[:-4], "-o", "other.csv", "--seed", "7", "--page", "page.html"]) == 1
-    assert "page.html: exists and differs" in capsys.readouterr().err
+    assert "page.html exists and differs" in capsys.readouterr().err
     assert content(folder) == before
     assert main([*words, "--replace"]) == 0
     assert Path("plan.csv").read_text() == text

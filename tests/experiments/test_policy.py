@@ -238,9 +238,9 @@ def test_a_list_of_one_document_is_noted_when_scores_are_scaled(tmp_path, capsys
     (tmp_path / "three.run").write_text("q Q0 b 1 3 u\nq Q0 c 2 2 u\nq Q0 d 3 1 u\n")
     words = ["fuse", str(tmp_path / "one.run"), str(tmp_path / "three.run"), "-o", "-", "--method"]
     assert main([*words, "comb-sum"]) == 0
-    assert "one score" in capsys.readouterr().err
+    assert "equal scores" in capsys.readouterr().err
     assert main([*words, "rrf"]) == 0
-    assert "one score" not in capsys.readouterr().err
+    assert "equal scores" not in capsys.readouterr().err
 
 
 def test_pairs_alike_share_a_sentence():
@@ -277,3 +277,18 @@ def test_split_and_judge_tell_what_is_in_their_files(table, capsys):
     report, message = told(capsys, "judge", "agree", "q.txt", "q.txt")
     assert codes(report) == ["fractional-grade"]
     assert message.count("fractional-grade") == 1
+
+
+@pytest.mark.parametrize(("measures", "shallow"), [("AP", ["short"]), ("nDCG@10 nDCG@40", ["short"]), ("AP@20", [])])
+def test_runs_of_different_depth_have_a_remark_if_a_measure_reads_deeper(measures, shallow):
+    """One run of 30 documents a topic beside two of 60: the values of deeper ranks are 0 in it."""
+    rng = np.random.default_rng(0)
+    qrels = {f"q{k}": {f"d{d}": int(rng.random() < 0.2) for d in range(80)} for k in range(12)}
+    runs = {
+        name: {q: {f"d{d}": float(rng.normal()) for d in range(80 if k else 5)[:depth]} for k, q in enumerate(qrels)}
+        for name, depth in {"long": 60, "other": 57, "short": 30}.items()
+    }
+    experiment = truerank.Experiment(qrels, runs, measures)
+    found = [remark for remark in experiment.remarks if remark.code == "different-depths"]
+    assert [remark.items for remark in found] == ([shallow] if shallow else [])
+    assert truerank.Experiment(qrels, {"long": runs["long"], "other": runs["other"]}, measures).remarks == []

@@ -25,18 +25,19 @@ def float32_threshold(border: np.ndarray, inputs: str) -> np.ndarray:
 
     In "decimal" rows, x is the shortest decimal text of a float32 number (0.3 for 0.3f), as in a log or a LETOR file.
     In "float32" rows, x is a float32 number. In "float64" rows, x is any float64 number, so that numbers just above a
-    border are treated like the border.
+    border are treated like the border, except for the float32 number that follows a border immediately: such a border
+    means `x < t`, as below the number of a category.
     """
     border = np.asarray(border, dtype=np.float64)
     with np.errstate(over="ignore"):
         near = border.astype(np.float32)
     near = np.where(np.isinf(near) & np.isfinite(border), np.copysign(np.finfo(np.float32).max, near), near)
-    if inputs == "float64":
-        return near.astype(np.float32)
-    seen = near.astype(np.float64) if inputs == "float32" else shortest_decimal(near)
     with np.errstate(over="ignore"):
         below = np.nextafter(near, np.float32(-np.inf))
-    return np.where(seen > border, below, near).astype(np.float32)
+        over = np.nextafter(border, np.inf) == near
+    if inputs != "float64":
+        over = (near.astype(np.float64) if inputs == "float32" else shortest_decimal(near)) > border
+    return np.where(over, below, near).astype(np.float32)
 
 
 def finite_threshold(border: np.ndarray, inputs: str, below: bool = False) -> np.ndarray:

@@ -70,6 +70,11 @@ CODES = {
         "the same score",
         'write the scores with more digits, or measure with ties averaged, such as AP(ties="average")',
     ),
+    "different-depths": Code(
+        CHANGES,
+        "runs with fewer documents a topic (median) than others, which lose the values of deeper ranks",
+        "compare down to the same rank, as by AP@N with the depth N of the shortest run",
+    ),
     "no-judged-document": Code(
         CHANGES,
         "runs without a judged document in any topic; the ids of qrels and run may have different forms",

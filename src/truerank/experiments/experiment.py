@@ -30,6 +30,7 @@ from truerank.data.grouping import id_texts
 from truerank.data.provenance import TRAINING_QUERIES, UNRECOGNISED, Provenance, settle_training
 from truerank.data.remarks import Remark, in_order
 from truerank.experiments.policy import (
+    about_depths,
     about_topics,
     check_order,
 )
@@ -269,7 +270,11 @@ class Experiment:
     def remarks(self) -> list[Remark]:
         """The remarks on the experiment, in the order of `truerank.data.remarks.CODES`."""
         settled = [] if self.training is None else self.training.remarks
-        settled = settled if self.coverage is None else [*settled, *about_topics(self.coverage)]
+        settled = (
+            settled
+            if self.coverage is None
+            else [*settled, *about_topics(self.coverage), *about_depths(self.judged, self.measures)]
+        )
         return in_order([*self.found, *settled])
 
     @property

@@ -16,8 +16,11 @@ from truerank.data.grouping import places_of
 from truerank.data.remarks import NOTE, Remark
 from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
+from truerank.measures.base import Measure
 from truerank.measures.conventions import QRELS_CONVENTION, convention_value
 from truerank.measures.coverage import Coverage, JudgedScores, of_queries
+
+_SAME_DEPTH = 0.9  # of the deepest run
 
 
 def about_data(
@@ -52,6 +55,19 @@ def about_documents(qrels: Qrels, judged: JudgedScores, _: str, queries: np.ndar
         for name in strangers
     ]
     return [Remark("no-judged-document", ", ".join(shown), len(shown), strangers)] if shown else []
+
+
+def about_depths(judged: JudgedScores, measures: Mapping[str, Measure]) -> list[Remark]:
+    """Return the remark on runs of different depth, if a measure reads more ranks than the shortest run has."""
+    sizes = {name: np.diff(own.offsets) for name, (own, _) in judged.items()}
+    depths = {name: float(np.median(own[own > 0])) for name, own in sizes.items() if own.any()}
+    least, most = min(depths.values(), default=0.0), max(depths.values(), default=0.0)
+    cutoffs = [getattr(by, "cutoff", None) for by in measures.values()]
+    if least >= _SAME_DEPTH * most or all(cutoff is not None and cutoff <= least for cutoff in cutoffs):
+        return []
+    shallow = [name for name, depth in depths.items() if depth < _SAME_DEPTH * most]
+    return [Remark("different-depths", ", ".join(f"{name} {depth:g}" for name, depth in depths.items()),
+                   len(shallow), shallow)]  # fmt: skip
 
 
 def about_topics(coverage: Coverage) -> list[Remark]:

@@ -208,7 +208,7 @@ def _ranking_data(
                 coding = wanted.coded(chosen)
                 for place, role, what in ((1, "grade", "the grades"), (2, "document", "document ids")):
                     found = likely(role, chosen, coding) if roles[place] is None and wanted.features is None else None
-                    if found is not None:
+                    if found is not None and (graded or role != "grade" or _is_numeric(column(found))):
                         problems.append(Problem(f"{found!r} probably holds {what}", (Remedy(**{role: found}),)))
                         chosen, roles[place] = [name for name in chosen if name != found], found
                 problems += feature_problems(chosen, column, coding, wanted.missing, _is_numeric, roles)
