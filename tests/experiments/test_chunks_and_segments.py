@@ -256,3 +256,30 @@ def test_cranfield_in_chunks_of_three_sizes(tmp_path, cranfield, size):
         assert {s.name for s in known.spans.get(query, ()) if s.document in retrieved} <= set(names)
     values = truerank.evaluate(known.qrels, {q: dict(own) for q, own in found.items()}, measures, topics="all")
     assert all(0 <= one <= 1 for one in values.values())
+
+
+def test_a_segment_never_replaces_the_whole_set():
+    labels = {query: "all queries" if k % 2 else "x" for k, query in enumerate(ORDERS)}
+    runs = {name: {q: {d: float(k) for k, d in enumerate(order)} for q, order in ORDERS.items()} for name in "ab"}
+    for call in (
+        lambda: gate(GOLD, runs["a"], runs["b"], "RR", segments=labels),
+        lambda: truerank.compare(GOLD, runs, "RR", segments=labels),
+    ):
+        with refused(TruerankError, argument="segments"):
+            call()
+
+
+def test_names_of_systems_are_escaped_beside_segments(tmp_path):
+    runs = {"<img src=x>": noisy(1.0, 0), "new": noisy(2.5, 1)}
+    experiment = truerank.Experiment(GOLD, runs, "AP", segments=LANGUAGES, baseline="new")
+    experiment.report(tmp_path / "r.html")
+    assert "<img src=x>" not in (tmp_path / "r.html").read_text()
+    assert "<img src=x>" not in experiment.compare()._repr_html_()
+
+
+def test_a_value_is_explained_under_the_convention_of_evaluate():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"qid": np.repeat(["q0", "q1"], 9), "y": rng.integers(0, 4, 18), "a": rng.normal(size=18)})
+    value = dict(zip(["q0", "q1"], truerank.evaluate(frame, "a", "nDCG@5").per_query["nDCG@5"]))
+    for query, expected in value.items():
+        assert truerank.explain_measure(frame, "a", "nDCG@5", query=query).value == pytest.approx(expected)

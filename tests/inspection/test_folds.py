@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 from tests.support.refusals import refused
 
@@ -69,7 +70,7 @@ def test_published_folds_are_trained_and_tested_as_their_files_are(folders):
     data = read_folds(folders / "folds")
     for validate in (False, True):
         Known.fits = []
-        Known.uses_eval_set = validate
+        Known.chooses_by_eval_set = validate
         found = cross_validate(Known(), data, "AP", validate=validate)
         for fold, (train, valid) in zip(data.folds, Known.fits, strict=True):
             own = fold.train if validate else np.union1d(fold.train, fold.valid)
@@ -251,3 +252,37 @@ def test_scores_of_columns_and_rankers_are_of_the_same_rows():
     assert missing["today"].any()
     np.testing.assert_array_equal(missing["today"], missing["ridge"])
     assert found.compare(baseline="today").pairs
+
+
+def test_what_a_ranker_is_trained_on_is_stated_without_validation_too(folders):
+    for validate in (True, False):
+        found = cross_validate({"ridge": RidgeRanker()}, read_folds(folders / "folds"), "AP", validate=validate)
+        assert found.trained_on == {"ridge": "training and validation queries of each fold"}
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [RidgeRanker(), RidgeRanker(alpha=[1.0]), truerank.RankSVM(), truerank.PairwiseDescent(random_state=0),
+     truerank.PointwiseSVM(), truerank.MeasureSVM("AP"), truerank.ObliviousBoosting("constant", n_estimators=9)],
+    ids=lambda ranker: type(ranker).__name__,
+)  # fmt: skip
+def test_rankers_whose_settings_ignore_validation_queries_train_on_them(ranker):
+    """The same bits with and without `eval_set`; with several values or a patience the validation queries are used."""
+    train, valid = DATA.take_queries(range(18)), DATA.take_queries(range(18, 24))
+    assert not ranker.chooses_by_eval_set
+    with_valid, alone = clone(ranker).fit(train, eval_set=valid), clone(ranker).fit(train)
+    np.testing.assert_array_equal(with_valid.predict(DATA), alone.predict(DATA))
+    assert cross_validate(ranker, DATA, "AP", cv=3).trained_on == {type(ranker).__name__: "2 of 3 folds"}
+    several = {"patience": 3} if "patience" in ranker.get_params() else {ranker.chosen_from: [0.5, 2.0]}
+    assert clone(ranker).set_params(**several).chooses_by_eval_set
+
+
+def test_rankers_that_keep_their_best_round_hold_a_fold_back():
+    rankers = [truerank.AdaRank(), truerank.RankBoost(), truerank.ListNet(), truerank.MeasureSVM("nDCG@10")]
+    assert all(ranker.chooses_by_eval_set for ranker in rankers)
+
+
+def test_options_that_a_comparison_of_learners_lacks_are_refused():
+    found = cross_validate({"ridge": RidgeRanker(), "flat": RidgeRanker(alpha=1e6)}, DATA, "AP", cv=3)
+    with refused(InvalidInputError, argument="test"):
+        found.compare(about="learners", test="t")

@@ -118,3 +118,14 @@ def test_digests_depend_on_names_and_grades():
     first = judgement_digests(judge_run(qrels, runs["old"])[0])
     assert len(set(first.tolist())) == 3
     assert judgement_digests(judge_run({"q1": qrels["q1"]}, runs["new"])[0]).tolist() == [first[1]]
+
+
+def test_the_order_of_rows_and_systems_makes_no_new_look():
+    qrels, runs = trec(3)
+    history = History()
+    pair = {name: runs[name] for name in ("old", "new")}
+    assert compare(qrels, pair, "RR", baseline="old", history=history).look == 1
+    turned = dict(reversed(qrels.items()))
+    for judgements, systems in ((turned, pair), (qrels, dict(reversed(pair.items())))):
+        assert compare(judgements, systems, "RR", baseline="old", history=history).look == 1
+    assert compare(qrels, pair, "RR", baseline="new", history=history).look == 1 + (len(history.results) > 1)

@@ -107,6 +107,11 @@ class CalibratedRanker(Ranker):
         """Whether the ranker uses validation queries."""
         return bool(getattr(self.ranker, "uses_eval_set", False))
 
+    @property
+    def chooses_by_eval_set(self) -> bool:
+        """Whether validation queries can change a fit of the ranker with its settings."""
+        return bool(getattr(self.ranker, "chooses_by_eval_set", False))
+
     def _checked(self, X: Any, *, reset: bool) -> Any:
         learns = reset and self.cv != "prefit"
         if reset:

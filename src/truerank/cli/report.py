@@ -15,6 +15,8 @@ from truerank.cli.next_command import next_command
 from truerank.cli.parser import Output, only, option, refuse
 from truerank.cli.systems import experiment_of, named_systems
 
+TITLE = "Ranking report"
+
 
 class Arguments(
     options.Compared,
@@ -28,7 +30,7 @@ class Arguments(
     output: Output = option("output file; .md is Markdown, .json is JSON, else HTML", "FILE", default="report.html")
     measures: list[str] = option("measures; the first decides the verdict", "NAME …", default=["nDCG@10 AP RR"])
     cutoff: str | None = option("add the risk curve of a cutoff (`truerank cutoff fit`)", "FILE")
-    title: str = option("heading of the page", "TEXT", default="Ranking report")
+    title: str | None = option("heading of an HTML page (default: Ranking report)", "TEXT")
     format: str | None = option(
         "output format; html requires truerank[report] (default: by the ending of the output)",
         choices=("html", "markdown"),
@@ -47,9 +49,11 @@ def run(args: Arguments) -> int:
     """Write the page on the models and score files, or on the runs, in the order of the command."""
     if args.plan is not None:
         return _of_plan(args, args.plan)
-    ending = {"markdown": ".md", "html": ".html"}.get(args.format or "") or os.path.splitext(args.output)[1]
+    ending = {"markdown": ".md", "html": ".html"}.get(args.format or "") or os.path.splitext(args.output)[1].lower()
     if args.cutoff is not None and ending in (".md", ".json"):
         raise common.UsageError("--cutoff requires the charts of HTML. Write the page to a file that ends in .html")
+    if args.title is not None and (args.json or ending in (".md", ".json")):
+        raise common.UsageError("--title is the heading of an HTML page. Leave it out, or write to a file of .html")
     named = named_systems(args)
     if not named.files:
         raise common.UsageError(
@@ -66,7 +70,7 @@ def run(args: Arguments) -> int:
     if ending not in (".md", ".json"):
         files = [path for path in (args.data, args.qrels, *named.files) if path not in (None, "-")]
         page = {
-            "title": args.title,
+            "title": args.title or TITLE,
             "made_by": shlex.join(["truerank", *sys.argv[1:]]),
             "sources": {common.printable(os.path.basename(path)): _digest(path) for path in files},
             "cutoff": None if args.cutoff is None else load_cutoff(args.cutoff),
@@ -92,7 +96,7 @@ def _of_plan(args: Arguments, plan: str) -> int:
     found = from_plan(args, plan, args.judges, args.measures)
     made_by = f"Made by {shlex.join(['truerank', *sys.argv[1:]])}; {plan}: {_digest(plan)}"
     with common.output(args.output) as stream:
-        stream.write(page(args.title, made_by, [estimate_section(found)]))
+        stream.write(page(args.title or TITLE, made_by, [estimate_section(found)]))
     return 0
 
 

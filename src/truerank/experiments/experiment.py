@@ -529,7 +529,7 @@ class Experiment:
         `sources` and `cutoff`.
         """
         name = os.fspath(path)
-        text = self.evidence().in_format(os.path.splitext(name)[1], **settings)
+        text = self.evidence().in_format(os.path.splitext(name)[1].lower(), **settings)
         with resolve("truerank.core.files:atomic_write")(name, "w") as stream:
             stream.write(text)
 

@@ -14,7 +14,7 @@ from truerank.data.grouping import id_text
 from truerank.data.ranking_data import RankingData
 from truerank.io.gold_sets import GoldSet, read_gold
 from truerank.io.rows import Known, RowsAt, check_column
-from truerank.significance.gate import GateLine, lines_table, segment_lines
+from truerank.significance.gate import GateLine, lines_table, segment_lines, with_all_queries
 from truerank.significance.paired import LEVEL
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def compared_segments(experiment: Experiment) -> dict[str, list[GateLine]]:
     """
     measure = next(iter(experiment.measures.values())).check_mean()
     values = {name: measure.per_query(*one) for name, one in experiment.judged.items()}
-    masks = {"all queries": np.ones(len(experiment.judgements.query_ids), dtype=bool)}
-    masks |= experiment.segment_masks()
+    masks = with_all_queries(experiment.segment_masks(), len(experiment.judgements.query_ids))
     old, sign = values.pop(experiment.baseline), 1.0 if measure.higher_is_better else -1.0
     level = LEVEL / len(values)
     return {
@@ -92,5 +91,5 @@ def segments_text(experiment: Experiment, style: str) -> str:
     measure, parts = next(iter(experiment.measures)), []
     for name, lines in experiment.compared_segments.items():
         about = f"{measure} by segment, {name} against {experiment.baseline}; the intervals are simultaneous"
-        parts += [about, lines_table(lines, LEVEL / len(experiment.compared_segments), style)]
+        parts.append(lines_table(lines, LEVEL / len(experiment.compared_segments), style, about))
     return "\n\n".join(parts)

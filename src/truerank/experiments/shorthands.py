@@ -26,7 +26,6 @@ from truerank.experiments.experiment import Experiment
 from truerank.measures.evaluation import Evaluation, Evaluations
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.measure_explanation import MeasureExplanation
-from truerank.measures.names import parse_measure
 
 if TYPE_CHECKING:
     from truerank.significance.tables import Comparison, Comparisons
@@ -193,7 +192,7 @@ def compare(
 
 
 def explain_measure(
-    judgements: object, system: object, measure: MeasureLike, *, query: object, convention: Convention = "trec"
+    judgements: object, system: object, measure: MeasureLike, *, query: object, convention: Convention | None = None
 ) -> MeasureExplanation:
     """Explain the value of a query by the grade and contribution of each rank; for nDCG also by gain and discount.
 
@@ -202,7 +201,8 @@ def explain_measure(
     judgements, system : as for `evaluate`: qrels and a run, or judged rows (a frame, a file) and scores or a model
     measure : str or Measure
     query : topic, compared as text
-    convention : str, default "trec"
+    convention : str, optional
+        By default that of `evaluate`: "trec" for qrels, and "ranklib" for judged rows.
 
     Raises
     ------
@@ -222,8 +222,8 @@ def explain_measure(
     >>> round(explained.value, 4), [(rank.doc_id, rank.gain, round(rank.gained, 4)) for rank in explained.ranks]
     (0.3066, [('a', 1.0, 0.3066), ('b', 0.0, 0.0), ('c', 2.0, 0.0)])
     """
-    parsed = parse_measure(measure, convention)
-    given = Experiment(judgements, {"system": system}, parsed, convention=convention, training_queries="keep")
+    given = Experiment(judgements, {"system": system}, measure, convention=convention, training_queries="keep")
+    (parsed,) = given.measures.values()
     ((judged, scores),) = given.judged.values()
     name = str(query)
     places = np.flatnonzero(np.asarray(judged.query_ids, dtype=str) == name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Unpack, overload
 
@@ -140,6 +140,10 @@ class CrossValidation(Result):
         options.setdefault("baseline", None)
         higher = self.measures[name].check_mean().higher_is_better
         if about == "learners":
+            if idle := sorted({*options} - {"baseline"}):
+                raise InvalidInputError(
+                    f'{", ".join(idle)} has no effect with about="learners". Leave it out', argument=idle[0]
+                )
             if (self.folds < 0).any():
                 raise InvalidInputError(
                     "the test of learners requires folds that test every query once, but these folds do not",
@@ -292,8 +296,7 @@ def cross_validate(
     seed = seed_of(random_state)
 
     def drawn(seed: Any) -> list[Fold]:
-        folds = folds_of(data, cv, validate=any(validates.values()), random_state=seed)
-        return folds if validate else [without_validation(fold) for fold in folds]
+        return folds_of(data, cv, validate=any(validates.values()), random_state=seed)
 
     folds = drawn(seed)
     stated = getattr(data, "folds", 5) if cv is None else cv
@@ -316,7 +319,9 @@ def cross_validate(
             "repeats requires folds that can be drawn again, but cv or the data fix the folds. Pass cv as a number",
             argument="repeats",
         )
-    draws = (folds if repeat == 0 else drawn(stream(seed, "repeat", repeat)) for repeat in range(repeats))
+    draws = [folds, *(drawn(stream(seed, "repeat", repeat)) for repeat in range(1, repeats))]
+    if not validate:
+        draws = [[without_validation(fold) for fold in own] for own in draws]
     found = _over_draws(tried, columns, data, parsed, chooser, draws)
     names = [fold.name for fold in folds]
     return CrossValidation(
@@ -342,7 +347,7 @@ def _columns(data: Any, named: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 def _over_draws(
     tried: Mapping[str, Tried], columns: Mapping[str, np.ndarray], data: Any, measures: dict[str, Measure],
-    select: Measure, draws: Iterable[list[Fold]],
+    select: Measure, draws: Sequence[list[Fold]],
 ) -> dict[str, Any]:  # fmt: skip
     """Fit and measure rankers, and measure columns of scores; return fields of a `CrossValidation`."""
     judgements, query, names = data.judgements(), data.query_index, [*tried, *columns]
@@ -350,7 +355,6 @@ def _over_draws(
     fold_means: dict[str, dict[str, list[float]]] = {name: {label: [] for label in measures} for name in names}
     settings: dict[str, list[dict[str, Any]]] = {name: [] for name in tried}
     first: Any = None
-    draws = list(draws)
     for folds in draws:
         scores = {name: np.full(data.n_rows, np.nan) for name in tried}
         for fold, fitted, chosen, _ in fitted_folds(tried, data, folds, select):

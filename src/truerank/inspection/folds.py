@@ -99,7 +99,7 @@ def _fitted(
 
 def uses_validation(tried: Tried) -> bool:
     """Return whether a ranker stops early, or chooses a setting, by validation queries."""
-    return bool(getattr(tried[0][1], "uses_eval_set", False))
+    return bool(getattr(tried[0][1], "chooses_by_eval_set", False))
 
 
 def without_validation(fold: Fold) -> Fold:

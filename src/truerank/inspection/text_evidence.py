@@ -10,6 +10,8 @@ import numpy as np
 
 from truerank.calibration.pool import PooledCalibrator
 from truerank.calibration.ranker import cross_fitted_scores, on_one_level
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import InvalidInputError
 from truerank.core.printing import progress
 from truerank.core.results import Result
 from truerank.core.types import RandomState
@@ -118,7 +120,7 @@ def cross_validate_text(
     index, queries, qrels
         The queries with relevant documents. A query without rows in `data` counts 0 for every system.
     cv : int, default 5
-        Number of folds; at least 3 with several models.
+        Number of folds, at least 3: training, validation and tested queries.
     depth, n_jobs : documents of a base function's ranking, and threads
     random_state : seed of the folds
 
@@ -127,9 +129,13 @@ def cross_validate_text(
     The calibrator of a fold is fitted to scores of rankers that saw neither the fold nor the scored rows, which
     requires about cv² fits.
     """
-    known = set(data.query_ids.tolist())
-    asked, candidates = list(queries), [models] if isinstance(models, TextRanker) else list(models)
-    there, nothing = ([query for query in asked if (query.id in known) == found] for found in (True, False))
+    if check_positive_int(cv, "cv") < 3:
+        raise InvalidInputError(argument="cv", expected="an integer >= 3", value=cv)
+    asked, candidates = {one.id: one for one in queries}, [models] if isinstance(models, TextRanker) else list(models)
+    if unknown := [name for name in data.query_ids.tolist() if name not in asked]:
+        raise InvalidInputError(f"queries has no query {unknown[0]!r} of the data. Add it", argument="queries")
+    there = [asked.pop(name) for name in data.query_ids.tolist()]  # in the order of the rows
+    nothing = list(asked.values())
     parts = query_folds(data.n_queries, cv, random_state=random_state)
     scores, fitted, best = held_out_scores(candidates, data, parts)
     measure = parse_measure("AP", convention="trec")

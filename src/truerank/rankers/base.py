@@ -76,6 +76,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     }
     training_sketch_size: ClassVar[int] = SIZE  # 0 for no sketch; on a class or an object, before fit
     uses_eval_set: ClassVar[bool] = False  # has early stopping, or a choice by validation queries
+    chosen_from: ClassVar[str] = ""  # the parameter from whose list they choose, if they do nothing else
 
     history_: dict[str, np.ndarray]
 
@@ -220,6 +221,11 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             for name in call.settings:
                 setattr(fresh, name, getattr(self, name))
         return self
+
+    @property
+    def chooses_by_eval_set(self) -> bool:
+        """Whether validation queries can change a fit with these settings, such as several values or a patience."""
+        return self.uses_eval_set and (not self.chosen_from or np.size(getattr(self, self.chosen_from)) > 1)
 
     def _check_sets(self, n_sets: int, several: object) -> None:
         """Raise an error if the ranker has no use for validation queries, or for several sets or measures."""

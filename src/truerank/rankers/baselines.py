@@ -81,6 +81,7 @@ class RidgeRanker(LinearRanker):
     n_jobs: int | None = None
 
     uses_eval_set = True
+    chosen_from = "alpha"
     learns_elsewhere = True
     model_attributes: ClassVar[dict[str, str]] = {
         "alpha_": "float unbounded??",

@@ -133,6 +133,7 @@ class MeasureSVM(BinnedLinearRanker):
 
     learns_elsewhere = True
     uses_eval_set = True
+    chosen_from = "C"
     model_attributes: ClassVar[dict[str, str]] = {
         "C_ objective_ dual_objective_ gap_ loss_bound_ rel_": "float unbounded??",
         "n_iter_ round_ n_queries_left_out_": "int??",
@@ -200,6 +201,10 @@ class MeasureSVM(BinnedLinearRanker):
         self.loss_bound_ = float(result.details["risk"])
         self.n_iter_, self.round_ = result.n_iter, int(result.details.get("round", 0))
         self._finish(result.status)
+
+    @property
+    def chooses_by_eval_set(self) -> bool:  # also among the rounds of the ramp
+        return super().chooses_by_eval_set or self._is_ramp(self._measure())
 
     def _is_ramp(self, measure: Any) -> bool:
         if self.bound == "auto":

@@ -300,6 +300,11 @@ class ObliviousBoosting(FittedTrees):
         fitted: ObliviousBoosting = self._whole_fit(X, y, qid, query_weight, sample_weight, eval_set, others, more)
         return fitted
 
+    @property
+    def chooses_by_eval_set(self) -> bool:
+        """Whether a fit stops early by validation queries."""
+        return self.patience is not None
+
     def _fit(
         self,
         data: RankingData,

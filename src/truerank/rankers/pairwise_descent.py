@@ -144,6 +144,7 @@ class PairwiseDescent(LinearRanker):
         "path_": "list[] of dict of any??",
     }
     uses_eval_set = True
+    chosen_from = "alpha"
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True, "n_steps": True}
 
     allowed: ClassVar[dict[str, str]] = {

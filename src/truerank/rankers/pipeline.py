@@ -92,6 +92,11 @@ class RankerPipeline(Ranker):
         return bool(getattr(self.ranker, "uses_eval_set", False))
 
     @property
+    def chooses_by_eval_set(self) -> bool:
+        """Whether validation queries can change a fit of the ranker with its settings."""
+        return bool(getattr(self.ranker, "chooses_by_eval_set", False))
+
+    @property
     def measure(self) -> Any:
         """The ranker's measure."""
         return getattr(self.ranker, "measure", "nDCG@10")

@@ -91,6 +91,7 @@ class PointwiseSVM(BinnedLinearRanker):
 
     learns_elsewhere = True
     uses_eval_set = True
+    chosen_from = "C"
     model_attributes: ClassVar[dict[str, str]] = {
         "intercept_": "float",
         "C_ objective_ dual_objective_ gap_ rel_": "float unbounded??",

@@ -107,6 +107,7 @@ class RankSVM(BinnedLinearRanker):
 
     learns_elsewhere = True
     uses_eval_set = True
+    chosen_from = "C"
     model_attributes: ClassVar[dict[str, str]] = {
         "C_ objective_ dual_objective_ gap_ gradient_norm_": "float unbounded??",
         "n_iter_ n_pairs_": "int??",

@@ -149,7 +149,8 @@ def compare_measures(
     own = {f"{one.measure}, {one.convention}": one.per_query for one in measured}
     looked: AbstractContextManager[tuple[int, float]] = nullcontext((1, LEVEL))
     if history is not None and judgements is not None:
-        looked = history.looking(judgements, own, places, test, correction, margin)
+        tested = sorted(sorted((names[a], names[b])) for a, b in places)
+        looked = history.looking(judgements, own, tested, test, correction, margin)
     with looked as (look, level):
         pairs_of = partial(_compared_pairs, measured, places, test, correction, margin, random_state, level)
         pairs, smallest, n_resamples, divided = pairs_of()

@@ -49,6 +49,7 @@ from truerank.significance.intervals import (
 )
 from truerank.significance.paired import LEVEL, differences_of, moments, share_interval, smallest_p
 
+ALL_QUERIES = "all queries"
 PASS, FAIL, INCONCLUSIVE = "PASS", "FAIL", "INCONCLUSIVE"
 EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 3, "pass": 0, "fail": 1}
 _MOST_LOST = 5  # queries that are listed
@@ -168,7 +169,7 @@ class Gate(Result):
         return "\n".join([self.summary, "", self._table("text"), "", *self._more()])
 
 
-def lines_table(lines: Sequence[GateLine], level: float, style: str) -> str:
+def lines_table(lines: Sequence[GateLine], level: float, style: str, caption: str = "") -> str:
     """Return lines as a table in a style of `styled_table`; `level` is the level of the intervals."""
     rows: list[list[Any]] = []
     for one in lines:
@@ -178,7 +179,7 @@ def lines_table(lines: Sequence[GateLine], level: float, style: str) -> str:
     header = ["", "n", "new", "old", "difference", f"{100 * (1 - level):.4g} % interval", "verdict", ""]
     if not any(row[-1] for row in rows):
         header, rows = header[:-1], [row[:-1] for row in rows]
-    return styled_table(rows, header, style)
+    return styled_table(rows, header, style, caption)
 
 
 def _signed(value: float) -> str:
@@ -299,7 +300,7 @@ def decide_gate(
     level, sign = LEVEL / looks, 1.0 if measure is None or measure.higher_is_better else -1.0
     new, old = np.asarray(new, dtype=np.float64), np.asarray(old, dtype=np.float64)
     d = sign * differences_of(new, old)
-    masks = {"all queries": np.ones(len(d), dtype=bool), **(segments or {})}
+    masks = with_all_queries(segments or {}, len(d))
     lines = segment_lines(new, old, masks, level, margin=delta, sign=sign, random_state=random_state)
     gain = _unseen_gain(d[~np.isnan(d)], old, measure)
     lines = [_unless_hidden(one, k, masks[one.name], d, old, level, measure) for k, one in enumerate(lines)]
@@ -332,6 +333,15 @@ def decide_gate(
         needed, [(names[k], sign * float(d[k])) for k in order], look, looks, notes,
         {"margin": delta, "level": level, "queries": found.n},
     )  # fmt: skip
+
+
+def with_all_queries(segments: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+    """Return masks of the n queries by name, first of all queries, then of each segment."""
+    if ALL_QUERIES in segments:
+        raise InvalidInputError(
+            f"a segment is called {ALL_QUERIES!r}, the name of the whole set. Rename the segment", argument="segments"
+        )
+    return {ALL_QUERIES: np.ones(n, dtype=bool), **segments}
 
 
 def segment_lines(

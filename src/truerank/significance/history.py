@@ -83,7 +83,7 @@ class History:
 
         `values` and `options` are the results, see `results_digest`.
         """
-        digests, results = judgement_digests(judgements), results_digest(values, *options)
+        digests, results = judgement_digests(judgements), results_digest(judgements.query_ids, values, *options)
         look = self.look(digests, results)
         yield look, level_of(look, LEVEL)
         self.count(digests, results)
@@ -116,10 +116,15 @@ def judgement_digests(judgements: Judgements) -> np.ndarray:
     return np.array(found, dtype=np.uint64)
 
 
-def results_digest(values: Mapping[str, Mapping[str, np.ndarray]], *options: object) -> str:
-    """Return the digest of results, the values by query of each measure and ranker, and of options that change p."""
-    hashed = blake2b(repr((list(values), options)).encode(), digest_size=16)
-    for of_measure in values.values():
-        for own in of_measure.values():
-            hashed.update(np.ascontiguousarray(own, dtype=np.float64).tobytes())
+def results_digest(queries: np.ndarray, values: Mapping[str, Mapping[str, np.ndarray]], *options: object) -> str:
+    """Return the digest of results, the values by query of each measure and ranker, and of options that change p.
+
+    The order of measures, rankers and queries does not matter, and values are rounded to 12 digits.
+    """
+    hashed = blake2b(repr((sorted(values), options)).encode(), digest_size=16)
+    order = np.argsort(np.asarray(queries, dtype=str), kind="stable")
+    for _, of_measure in sorted(values.items()):
+        for name, own in sorted(of_measure.items()):
+            hashed.update(name.encode())
+            hashed.update((np.asarray(own, dtype=np.float64)[order].round(12) + 0.0).tobytes())
     return hashed.hexdigest()
