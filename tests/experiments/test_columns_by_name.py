@@ -6,15 +6,24 @@ import numpy as np
 import pytest
 
 from support.refusals import refused
-from truerank import CalibratedRanker, explain, export_model, import_model, permutation_importance, read_table
-from truerank.core.errors import InvalidInputError
+from truerank import (
+    CalibratedRanker,
+    cross_validate,
+    explain,
+    export_model,
+    import_model,
+    permutation_importance,
+    read_table,
+)
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.columns import as_trained
 
 pandas = pytest.importorskip("pandas")
 lightgbm = pytest.importorskip("lightgbm")
-from sklearn.compose import make_column_transformer  # noqa: E402
+from sklearn.base import clone  # noqa: E402
+from sklearn.compose import make_column_selector, make_column_transformer  # noqa: E402
 from sklearn.impute import SimpleImputer  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.linear_model import LogisticRegression, Ridge  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import OneHotEncoder  # noqa: E402
 
@@ -129,3 +138,50 @@ def test_the_call_that_an_error_names_reads_the_frame(frames):
     found = permutation_importance(fitted, data, repeats=1, random_state=0)
     expected = permutation_importance(fitted, test, repeats=1, random_state=0)
     np.testing.assert_array_equal(found.importances, expected.importances)
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "by type", "lightgbm"])
+def test_folds_fit_models_to_named_columns_and_texts(kind, frames):
+    """The figures of cross-validation and calibration are those of the library's own fits to frames."""
+    frame = frames[0].reset_index(drop=True)
+    own = ["old_score", *OWN]
+    columns = {
+        "pipeline": [(SimpleImputer(), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), ["kind"])],
+        "by type": [
+            (SimpleImputer(), make_column_selector(dtype_include="number")),
+            (OneHotEncoder(), make_column_selector(dtype_include="category")),
+        ],
+    }
+    if kind == "lightgbm":
+        unfitted = lightgbm.LGBMRanker(n_estimators=10, verbose=-1, num_threads=1, min_child_samples=5)
+    else:
+        unfitted = make_pipeline(make_column_transformer(*columns[kind]), Ridge())
+    data = read_table(frame, categories=["kind"], missing="nan")
+    found = cross_validate({"mine": unfitted}, data, "nDCG@10", cv=3, random_state=0)
+    fold = found.folds[data.query_index]
+    expected = np.empty(len(frame))
+    for k in range(3):
+        train, test = frame[fold != k], frame[fold == k]
+        group = {"group": train.groupby("qid").size()} if kind == "lightgbm" else {}
+        expected[fold == k] = clone(unfitted).fit(train[own], train.y, **group).predict(test[own])
+    np.testing.assert_allclose(found.scores["mine"], expected, rtol=1e-9)
+    calibrated = CalibratedRanker(unfitted, cv=3).fit(data)
+    group = {"group": data.group_sizes} if kind == "lightgbm" else {}
+    whole = clone(unfitted).fit(frame[own], frame.y, **group)
+    for rows in (data, frame):
+        np.testing.assert_allclose(calibrated.predict(rows), whole.predict(frame[own]), rtol=1e-9)
+        np.testing.assert_array_equal(calibrated.predict_proba(rows), calibrated.predict_proba(data))
+
+
+def test_a_pipeline_by_names_lacks_a_column_of_the_rows(frames):
+    data = read_table(frames[0], features=["f1", "f2"])
+    with refused(InvalidInputError, code="lost-column") as caught:
+        cross_validate(make_pipeline(make_column_transformer(("passthrough", NUMBERS)), Ridge()), data, cv=3)
+    assert "'views'" in str(caught.value)
+
+
+def test_a_model_without_categories_is_not_given_numbers_silently(frames):
+    data = read_table(frames[0], features=["f1", "kind"], categories=["kind"])
+    with pytest.warns(TruerankWarning) as caught:
+        cross_validate(Ridge(), data, cv=3)
+    assert "'kind'" in str(caught[0].message)

@@ -376,7 +376,8 @@ def cross_fitted_scores(
 
 
 def _one_query(data: RankingData, rows: np.ndarray, y: np.ndarray | None) -> RankingData:
-    return RankingData.from_grouped(data.X[rows], y, np.array([0, len(rows)]), feature_names=data.feature_names)
+    own = RankingData.from_grouped(data.X[rows], y, np.array([0, len(rows)]), feature_names=data.feature_names)
+    return own.replaced(category_names=data.category_names)
 
 
 def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> np.ndarray:

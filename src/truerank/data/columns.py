@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
 from truerank.data.ranking_data import RankingData
 
 _NUMBERS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 _PLAIN = re.compile(r"f([1-9]\d*)")
+_OF_CATEGORIES = ("enable_categorical", "categorical_features")  # parameters of other libraries
 
 
 def chosen_columns(
@@ -138,7 +140,7 @@ def check_columns(names: Sequence[str], known: Collection[str]) -> None:
     if missing:
         more = f" and {len(missing) - 1} more of the columns" if len(missing) > 1 else ", a column"
         raise InvalidInputError(
-            f"the data lack {missing[0]!r}{more} that the model was trained on{nearest(missing[0], known)}",
+            f"the data lack {missing[0]!r}{more} that the model requires{nearest(missing[0], known)}",
             code="lost-column",
         )
 
@@ -209,17 +211,51 @@ def rows_for(model: Any, data: RankingData) -> Any:
     Otherwise the columns are matched by position, also for a model that was trained on an array.
     """
     data, names = as_trained(model, data), trained_columns(model)
-    if names is None or data.feature_names != names or not isinstance(data.X, np.ndarray):
+    if names is None or names_of(data) != names or not isinstance(data.X, np.ndarray) or find_spec("pandas") is None:
         return data.X
-    try:
-        import pandas
-    except ImportError:
-        return data.X
-    frame = pandas.DataFrame(data.X, columns=pandas.Index(names))
+    return _frame(data)
+
+
+def _frame(data: RankingData) -> Any:
+    """Return the rows as a pandas data frame with the texts of categories."""
+    import pandas
+
+    frame = pandas.DataFrame(data.X, columns=pandas.Index(names_of(data)))
     for name, texts in (data.category_names or {}).items():
         codes = frame[name].fillna(-1).astype(int)
         frame[name] = pandas.Categorical.from_codes(codes, categories=pandas.Index(texts))
     return frame
+
+
+def rows_to_fit(model: Any, data: RankingData) -> Any:
+    """Return the rows for fitting a model of another library: a data frame if it reads names or categories, else X.
+
+    A `ColumnTransformer` in the model reads names. LightGBM reads categories, and other models those of a parameter.
+    """
+    settings = model.get_params() if hasattr(model, "get_params") else {}
+    parts = [own for one in (model, *settings.values()) for own in getattr(one, "transformers", ())]
+    wanted = [name for _, _, columns in parts for name in _names_in(columns)]
+    reads = any(own.__module__.partition(".")[0] == "lightgbm" for own in type(model).__mro__)
+    given = [settings.get(name) for name in _OF_CATEGORIES]
+    reads = reads or any(value is not None and value is not False for value in given)
+    if not wanted and not (data.category_names and reads):
+        if data.category_names and not hasattr(model, "transform") and not hasattr(model, "steps"):
+            shown = ", ".join(map(repr, data.category_names))
+            warn(f"{type(model).__name__} is fitted with plain numbers in place of the categories of {shown}")
+        return data.X
+    check_columns([name for name in wanted if isinstance(name, str)], names_of(data))
+    if not isinstance(data.X, np.ndarray):
+        what = f"{type(model).__name__} reads columns by name, which requires dense rows. Read them without sparse=True"
+        raise InvalidInputError(what, code="dense-rows")
+    return _frame(data)
+
+
+def _names_in(columns: Any) -> list[Any]:
+    """Return the names in the columns of a part of a `ColumnTransformer`, and a function that selects columns."""
+    if callable(columns):
+        return [columns]
+    every = [columns.start, columns.stop] if isinstance(columns, slice) else np.atleast_1d(columns).tolist()
+    return [name for name in every if isinstance(name, str)]
 
 
 def reading_of(like: object) -> dict[str, str]:

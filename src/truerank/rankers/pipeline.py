@@ -16,7 +16,7 @@ from truerank.compat.fit_arguments import check_predict_arguments, without_query
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import look_up
 from truerank.core.types import ArrayLike, NoOthers, Scorer
-from truerank.data.columns import rows_for
+from truerank.data.columns import rows_for, rows_to_fit
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
 from truerank.rankers.accepted_data import refuse_again
@@ -176,7 +176,7 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
 
     The steps of a scikit-learn `Pipeline` are fitted one by one, with `qid` for those that accept it. Other libraries'
     rankers get the queries as `group` (LightGBM), `group_id` (CatBoost) or `qid` (XGBoost), if they accept one of
-    these, and no weights.
+    these, and no weights. They get a data frame if they read columns by name or categories.
 
     Raises
     ------
@@ -193,10 +193,11 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
         )
     if hasattr(ranker, "steps"):
         fitted = clone(ranker)
-        steps = []
+        steps: list[Any] = []
         for name, step in fitted.steps[:-1]:
             if step is not None and step != "passthrough":
-                step.fit(data.X, data.y, **_query(step.fit, data))
+                # The first step gets what the whole pipeline requires.
+                step.fit(rows_to_fit(step if steps else fitted, data), data.y, **_query(step.fit, data))
                 data = _transformed(step, data)
                 valid = None if valid is None else _transformed(step, valid)
             steps.append((name, step))
@@ -207,10 +208,9 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
     if data.query_weight is not None or data.sample_weight is not None:
         warn(f"the weights of the data have no effect on {type(ranker).__name__}")
     sizes, number = np.diff(data.offsets), data.query_index
-    for name, value in (("group", sizes), ("group_id", number), ("qid", number)):
-        if _takes(ranker.fit, name):
-            return clone(ranker).fit(data.X, data.y, **{name: value})
-    return clone(ranker).fit(data.X, data.y)
+    queries = {"group": sizes, "group_id": number, "qid": number}
+    given = next(({name: value} for name, value in queries.items() if _takes(ranker.fit, name)), {})
+    return clone(ranker).fit(rows_to_fit(ranker, data), data.y, **given)
 
 
 def ranker_scores(ranker: Scorer, data: RankingData) -> np.ndarray:
@@ -293,7 +293,7 @@ def _transformed(transformer: Any, data: RankingData) -> RankingData:
     X = transformer.transform(rows_for(transformer, data), **_query(transformer.transform, data))
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
     names = None if X.shape[1] != data.n_features else data.feature_names
-    return data.replaced(X=X, feature_names=names)
+    return data.replaced(X=X, feature_names=names, category_names=None)
 
 
 def _query(method: object, data: RankingData) -> dict[str, Any]:
