@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ import truerank
 from truerank import FoldedData, QueryKFold, QueryTimeSplit, RankingData, cross_validate, read_folds, tune
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
+from truerank.data.columns import take_columns
+from truerank.data.remarks import RemarkWarning
 from truerank.rankers.baselines import RidgeRanker
 
 DATA = truerank.load_sample().take_queries(range(30))
@@ -286,3 +289,30 @@ def test_options_that_a_comparison_of_learners_lacks_are_refused():
     found = cross_validate({"ridge": RidgeRanker(), "flat": RidgeRanker(alpha=1e6)}, DATA, "AP", cv=3)
     with refused(InvalidInputError, argument="test"):
         found.compare(about="learners", test="t")
+
+
+@pytest.mark.parametrize("entry", ["bm25", "bm25:descending"])
+def test_a_column_that_is_compared_trains_rankers_only_with_a_word(entry):
+    """A remark names it, `exclude` leaves it out of training but not of the comparison, and [] keeps it."""
+    rankers = {"ridge": RidgeRanker(), "today": entry}
+    with pytest.warns(RemarkWarning) as caught:
+        kept = cross_validate(rankers, DATA, "nDCG@10", cv=3)
+    (remark,) = [one.message.remark for one in caught if one.message.remark.code == "compared-feature"]
+    assert remark.items == ["bm25"]
+    assert 'exclude=["bm25"]' in remark.remedy
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stated = cross_validate(rankers, DATA, "nDCG@10", cv=3, exclude=[])
+        found = cross_validate(rankers, DATA, "nDCG@10", cv=3, exclude=["bm25"])
+        seeded = cross_validate(rankers, DATA, "nDCG@10", cv=3, exclude=["bm25"], seeds=[1, 2])
+    names = DATA.feature_names
+    own = take_columns(DATA, [k for k, name in enumerate(names) if name != "bm25"])
+    alone = cross_validate({"ridge": RidgeRanker()}, own, "nDCG@10", cv=3)
+    np.testing.assert_array_equal(stated.scores["ridge"], kept.scores["ridge"])
+    np.testing.assert_array_equal(found.scores["ridge"], alone.scores["ridge"])
+    np.testing.assert_array_equal(found.scores["today"], kept.scores["today"])
+    assert not np.array_equal(found.scores["ridge"], kept.scores["ridge"])
+    assert seeded.means["ridge"] == pytest.approx(found.means["ridge"])
+    assert found.trained_on["ridge"].endswith("without bm25")
+    with refused(InvalidInputError, argument="exclude"):
+        cross_validate(rankers, DATA, "nDCG@10", cv=3, exclude=["price_of_gold"])

@@ -91,6 +91,11 @@ CODES = {
         "features that order the documents of every query as the grades do; they may be computed from the grades",
         (Remedy("to ignore them", exclude=[...]), "keep them if they are known when the ranker is used"),
     ),
+    "compared-feature": Code(
+        CHANGES,
+        "features that are also compared as systems, so that rankers are trained on the scores of their competitor",
+        (Remedy("to train without them", exclude=[...]), Remedy("to keep them", exclude=[])),
+    ),
     "rounded-ids": Code(
         CHANGES,
         "document ids such as 1.23457E+12, to which spreadsheets shorten long numbers; such ids match no other file",

@@ -11,12 +11,14 @@ from typing import Any, ClassVar, Literal, NamedTuple, Unpack, overload
 import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
-from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.errors import InvalidInputError, Remedy, warn
 from truerank.core.names import resolve
 from truerank.core.printing import counted, plain, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, PathLike, RandomState, Scorer
+from truerank.data.columns import chosen_columns, names_of, take_columns
+from truerank.data.remarks import Remark, RemarkWarning
 from truerank.data.row_source import Rows
 from truerank.data.splits import CV, Fold, folds_of, tested_queries
 from truerank.inspection.folds import Tried, fitted_folds, listed, tried_settings, uses_validation, without_validation
@@ -192,13 +194,14 @@ class CrossValidation(Result):
 def cross_validate(
     rankers: Any, data: Any, measures: str | Sequence[Any] = ..., *, cv: CV | None = ..., repeats: int = ...,
     validate: bool = ..., grid: Mapping[str, Any] | None = ..., select: MeasureLike = ..., seeds: None = None,
-    state: None = None, convention: str = ..., random_state: RandomState = ...,
+    state: None = None, convention: str = ..., random_state: RandomState = ..., exclude: Sequence[str] | None = ...,
 ) -> CrossValidation: ...  # fmt: skip
 @overload
 def cross_validate(
     rankers: Any, data: Any, measures: str | Sequence[Any] = ..., *, cv: CV | None = ..., repeats: int = ...,
     validate: bool = ..., grid: Mapping[str, Any] | None = ..., select: MeasureLike = ..., seeds: Sequence[int],
     state: PathLike | None = ..., convention: str = ..., random_state: RandomState = ...,
+    exclude: Sequence[str] | None = ...,
 ) -> SeededValidation: ...  # fmt: skip
 def cross_validate(
     rankers: Any,
@@ -214,6 +217,7 @@ def cross_validate(
     state: PathLike | None = None,
     convention: str = "ranklib",
     random_state: RandomState = None,
+    exclude: Sequence[str] | None = None,
 ) -> CrossValidation | SeededValidation:
     """Train and test rankers over the same folds of queries, as `truerank cross-validate` does.
 
@@ -251,6 +255,9 @@ def cross_validate(
         With `seeds`, a file for the values of each ranker and seed, from which a killed run resumes.
     random_state : None, int or generator
         Seed of the folds.
+    exclude : sequence of str, optional
+        Columns, or patterns of their names, that no ranker is trained on; they can be compared as systems. By default,
+        rankers are trained on all columns, and a warning names those that are compared. [] omits the warning.
 
     Returns
     -------
@@ -291,6 +298,7 @@ def cross_validate(
     trained = {name: one for name, one in named.items() if name not in columns}
     by_name = listed(by_name, list(trained), seeded=seeds is not None)
     tried = tried_settings(trained, by_name)
+    training, without = _training(data, [named[name] for name in columns] if tried else [], exclude)
     validates = {name: validate and (len(own) > 1 or uses_validation(own)) for name, own in tried.items()}
     data.judgements()  # raises without grades
     seed = seed_of(random_state)
@@ -300,15 +308,16 @@ def cross_validate(
 
     folds = drawn(seed)
     stated = getattr(data, "folds", 5) if cv is None else cv
-    trained_on = {name: _trained_on(own, stated, folds) for name, own in validates.items()}
+    trained_on = {name: _trained_on(own, stated, folds) + without for name, own in validates.items()}
     if seeds is not None:
         settings: dict[str, Any] = {"cv": folds if repeats == 1 else cv, "repeats": repeats}
         settings |= {"validate": validate, "convention": convention, "random_state": seed}
         settings |= {"select": select} if by_name else {}
+        settings |= {"exclude": list(exclude)} if exclude else {}
 
         def validated(one: dict[str, Any]) -> CrossValidation:
             own = {name: by_name[name] for name in one if name in by_name}
-            return cross_validate(one, data, measures, grid=own, **settings)
+            return cross_validate(one, data, measures, grid=own, **{"exclude": [], **settings})
 
         about = Settings(parsed, data.query_ids, convention, repeats, folds, trained_on)
         return over_seeds(
@@ -322,7 +331,7 @@ def cross_validate(
     draws = [folds, *(drawn(stream(seed, "repeat", repeat)) for repeat in range(1, repeats))]
     if not validate:
         draws = [[without_validation(fold) for fold in own] for own in draws]
-    found = _over_draws(tried, columns, data, parsed, chooser, draws)
+    found = _over_draws(tried, columns, training, parsed, chooser, draws)
     names = [fold.name for fold in folds]
     return CrossValidation(
         **found, convention=convention, measures=parsed, repeats=repeats, fold_names=names, trained_on=trained_on
@@ -343,6 +352,21 @@ def _columns(data: Any, named: Mapping[str, Any]) -> dict[str, np.ndarray]:
                 )
             found[name] = experiment.judged[name][1]
     return found
+
+
+def _training(data: Any, compared: Sequence[str], exclude: Sequence[str] | None) -> tuple[Any, str]:
+    """Return the rows that train rankers, and what they lack in words; warn of features that are compared."""
+    if exclude:
+        data = data.in_memory("exclude")
+        kept = chosen_columns(names_of(data), exclude=exclude)
+        lost = [name for k, name in enumerate(names_of(data)) if k not in kept]
+        return take_columns(data, kept), f", without {', '.join(lost)}"
+    order = resolve("truerank.experiments.systems:stated_order")
+    own = {order(one)[0] for one in compared}
+    both = [name for name in names_of(data) if name in own] if own else []
+    if both and exclude is None:
+        warn(RemarkWarning(Remark("compared-feature", ", ".join(map(repr, both)), len(both), both)))
+    return data, ""
 
 
 def _over_draws(
