@@ -16,6 +16,7 @@ from truerank import RankingData
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.io.documents import read_documents
 from truerank.io.group_sizes import group_sizes, qid_from_group_sizes, read_group_sizes, write_group_sizes
+from truerank.io.rows import RowsAt
 from truerank.io.tables import read_table, table_kind, to_table, write_table
 
 pd = pytest.importorskip("pandas")
@@ -377,3 +378,22 @@ def test_lists_and_structs_are_no_cells(tmp_path, cell, role, make):
         read_table(source, **given)
     assert role == "grade" or [own.arguments for own in caught.value.remedies] == [{"exclude": ["other"]}]
     assert read_table(source, exclude=["other"]).feature_names == ["f"]
+
+
+@pytest.mark.parametrize(
+    "read", [read_table, lambda frame, **own: RowsAt(frame, of_caller=True, **own).read(graded=True)]
+)
+def test_an_error_of_columns_lists_the_grade_with_the_query(read):
+    """The same for Python and for commands that require grades; a grade of an unusual name becomes no feature."""
+    columns = {"session": ["s1", "s1", "s2", "s2"], "article": ["a1", "a2", "a1", "a3"], "useful": [0, 1, 2, 0]}
+    frame = pd.DataFrame(columns | {"sim": [0.5, 1.0, 2.0, 3.5]})
+    with refused(InvalidInputError, code="columns") as caught:
+        read(frame)
+    assert "(grade)" in str(caught.value)
+    own = {name: value for one in caught.value.remedies for name, value in one.arguments.items()}
+    assert own == {"query": "session", "grade": ..., "document": "article"}
+    data = read(frame, **own | {"grade": "useful"})
+    assert data.feature_names == ["sim"]
+    with refused(InvalidInputError, code="columns") as caught:  # rows to score
+        read_table(frame, graded=False)
+    assert "(grade)" not in str(caught.value)

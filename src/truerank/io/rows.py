@@ -141,8 +141,8 @@ class RowsAt:
             "dtype": self.dtype, "grades": self.grades or scale,
         }  # fmt: skip
 
-    def read(self, known: Known = NOTHING, *, graded: bool = False) -> Any:
-        """Return the rows with the known columns; `graded` rejects a table without grades."""
+    def read(self, known: Known = NOTHING, *, graded: bool | None = False) -> Any:
+        """Return the rows with the known columns; `graded` is that of `read_table`."""
         if self.kind == "rows":
             return self.place
         if self.kind == "folder":
@@ -217,4 +217,4 @@ def rows_of(data: RowsLike, name: str = "data", model: Any = None) -> RankingDat
             f"{type(data).__name__}. Convert arrays with RankingData(X, y, qid)",
             argument=name,
         )
-    return place.read(place.known(model))
+    return place.read(place.known(model), graded=None)

@@ -66,7 +66,7 @@ def read_table(
     missing: str = "error",
     dtype: DTypeLike = np.float64,
     defaults: Mapping[str, str] | None = None,
-    graded: bool = False,
+    graded: bool | None = None,
     grades: Mapping[str, float | None] | str | None = None,
 ) -> RankingData:
     """Read rows with grades and queries from a table.
@@ -96,8 +96,9 @@ def read_table(
     dtype : float32 or float64, default=float64
     defaults : dict of "query", "grade", "document" to a column, optional
         Names to use in place of "qid", "y" and "docid" if the table has them.
-    graded : bool, default=False
-        Whether a table without a column of grades is an error.
+    graded : bool, optional
+        Whether a table without a column of grades is an error. By default only if the column of queries is lacking too:
+        the grades then probably have another name, and are not to become a feature.
     grades : dict of str to float, or str, optional
         The numbers of grades in words, as in `read_ratings`.
 
@@ -176,7 +177,7 @@ def _ranking_data(
     kind: str | None,
     named: Mapping[str, str | None],
     defaults: Mapping[str, str],
-    graded: bool,
+    graded: bool | None,
     wanted: _Wanted,
 ) -> RankingData:
     """Return the rows of a table; `kind` is the kind of its file, and `named` and `defaults` are columns by role."""
@@ -187,6 +188,8 @@ def _ranking_data(
         usual, given = defaults.get(role, default), named[role]
         usual = usual if usual in names else default
         name = usual if given is None else str(given)
+        if graded is None and role == "grade":
+            graded = bool(problems) and wanted.features is None
         required = given is not None or role == "query" or (graded and role == "grade")
         found = name if name in names else likely(role, names) if required else None
         if name not in names and required:
