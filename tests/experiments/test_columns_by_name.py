@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from truerank import (
 )
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.columns import as_trained
+from truerank.export.format_table import FORMATS
 
 pandas = pytest.importorskip("pandas")
 lightgbm = pytest.importorskip("lightgbm")
@@ -185,3 +188,19 @@ def test_a_model_without_categories_is_not_given_numbers_silently(frames):
     with pytest.warns(TruerankWarning) as caught:
         cross_validate(Ridge(), data, cv=3)
     assert "'kind'" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("target", [*FORMATS])
+def test_an_export_states_the_numbers_of_categories(target, frames):
+    """Rows with these numbers get the model's scores."""
+    train, test = frames
+    test = test.fillna({"views": 50.0})
+    fitted = lightgbm.LGBMRanker(n_estimators=5, verbose=-1, num_threads=1)
+    fitted.fit(train.fillna({"views": 50.0})[OWN], train.y, group=[15] * 30)
+    names = ["a", "b", "views", "art"]
+    notes = export_model(fitted, target, names).certificate.notes
+    (note,) = [note for note in map(str, notes) if "'art'" in note]
+    numbers = {text: int(code) for text, code in re.findall(r"(\w+)=(\d+)", note)}
+    assert set(numbers) == {*test.kind}
+    X = test[OWN].assign(kind=test.kind.astype(str).map(numbers)).to_numpy(dtype=float)
+    np.testing.assert_array_equal(import_model(fitted).predict(X), fitted.predict(test[OWN]))

@@ -14,7 +14,7 @@ from truerank.core.errors import InvalidInputError, Message, Remedy
 from truerank.core.float32 import INPUTS, holds_missing, inputs_of
 from truerank.core.names import resolve
 from truerank.core.types import Scorer
-from truerank.data.columns import as_in_training, numbered_as
+from truerank.data.columns import as_in_training, numbered_as, trained_columns
 from truerank.data.ranking_data import RankingData
 from truerank.export.certificate import (
     Certificate,
@@ -32,6 +32,7 @@ from truerank.io.rows import rows_of
 _SETTINGS: dict[str, Any] = {
     "leaves": "constant", "n_estimators": 500, "learning_rate": 0.1, "depth": 6, "borders": 254,
 }  # fmt: skip
+_SHOWN = 20  # texts of a column of categories in a note
 _AS_ZERO = Remedy("if absent features are 0", absent="zero")
 _DISTIL = Remedy("to distil it to plain trees", distil=...)
 _FORCE = Remedy("to export it nevertheless", force=True)
@@ -139,7 +140,9 @@ def export_model(
     form = form_of(ranker, feature_names, calibrated=own.expression)
     certify, distil = (_rows_of_form(form, rows) for rows in (certify, distil))
     lost = hasattr(ranker, "calibrators_") and not own.expression
-    notes = ("calibration left out: the format has no expression for it; scores are the ranker's",) if lost else ()
+    notes = _codes(ranker, form)
+    if lost:
+        notes = ("calibration left out: the format has no expression for it; scores are the ranker's", *notes)
     distilled = None
     why = reason_against(form, format)
     if why is not None:
@@ -192,6 +195,16 @@ def _rows_of_form(form: ModelForm, data: RankingData | None) -> RankingData | No
     if data is None or not set(form.names) <= set(data.feature_names or ()):
         return data
     return numbered_as(getattr(form.model, "category_names", None) or {}, as_in_training(data, form.names))
+
+
+def _codes(ranker: Any, form: ModelForm) -> tuple[str, ...]:
+    """Return a note for each column of categories: the numbers that an engine sends in place of the texts."""
+    places, notes = {name: k for k, name in enumerate(trained_columns(ranker) or ())}, list[str]()
+    for name, texts in (getattr(ranker, "category_names", None) or {}).items():
+        shown = ", ".join(f"{text}={code}" for code, text in enumerate(texts[:_SHOWN]))
+        more = f", … ({len(texts)} texts in the order of model.category_names)" if len(texts) > _SHOWN else ""
+        notes.append(f"send a number in place of the text of {form.names[places[name]]!r}: {shown}{more}")
+    return tuple(notes)
 
 
 def _best_rounding(
