@@ -141,6 +141,11 @@ def test_the_call_that_an_error_names_reads_the_frame(frames):
     found = permutation_importance(fitted, data, repeats=1, random_state=0)
     expected = permutation_importance(fitted, test, repeats=1, random_state=0)
     np.testing.assert_array_equal(found.importances, expected.importances)
+    with refused(InvalidInputError, code="columns") as caught:  # without a model's columns
+        cross_validate(fitted, frame, cv=3)
+    call = str(caught.value).splitlines()[-1].removeprefix("Give ")
+    again = eval(call, {"read_table": read_table, "frame": frame})
+    np.testing.assert_array_equal(again.X, data.X)
 
 
 @pytest.mark.parametrize("kind", ["pipeline", "by type", "lightgbm"])

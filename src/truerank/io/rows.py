@@ -164,7 +164,8 @@ class RowsAt:
         except TruerankError as error:
             if self.of_caller and error.code == "columns" and self.kind == "table":
                 resolve("truerank.io.judgements.registry:explain")(error, self.place, named)
-            if not self.of_caller and known.columns is not None and self.kind == "frame" and error.code == "columns":
+            own = known.columns is not None or self.missing is None
+            if not self.of_caller and own and self.kind == "frame" and error.code == "columns":
                 replace(self, missing="error").read(graded=graded)  # raises what `read_table` raises of all columns
             if not self.of_caller:
                 _name_read_table(error, "the file" if self.kind == "table" else "frame")
