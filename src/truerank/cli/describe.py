@@ -113,7 +113,7 @@ def _read(path: str, args: Arguments) -> Any:
 def as_words(found: dict[str, Any]) -> list[str]:
     """Return arguments of `read_table` as options of a command."""
     parser = argparse.ArgumentParser()
-    options.Categorical.configure(parser)
+    options.Learning.configure(parser)
     wording = wording_of(parser)
     return shlex.split(" ".join(str(wording.argument(name, value)) for name, value in found.items()))
 

@@ -11,7 +11,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import nearest
 from truerank.data.grouping import is_missing, refuse_nested
-from truerank.io.judgements.roles import DOCUMENT, GRADE, QUERY, plain
+from truerank.io.judgements.roles import DOCUMENT, GRADE, QUERY, is_usual, plain, role_like
 
 LIKELY = {
     "query": (*QUERY, "query", "search", "srchid", "sessionid"),
@@ -23,13 +23,16 @@ _COMMA = re.compile(r"\s*[+-]?[\d.' ]*,[\d,]+\s*")  # a decimal comma, or separa
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b.*")
 _PEOPLE = ("rater", "judge", "annotator", "assessor", "worker", "user")  # columns of who gave the grades
 _FEW = 200  # a column with at most so many distinct texts is proposed as categories
+_LEVELS = 8  # a scale of words has at most so many
+_REPEATED = 10  # documents in several rows that show whether a column is a property of the document
 
 
 class Problem(NamedTuple):
-    """A problem of some columns, and its solutions, the best first (empty if there is none)."""
+    """A problem of some columns, and its solutions, the best first (empty if there is none); a guess is not sure."""
 
     text: str
     remedies: tuple[Remedy, ...] = ()
+    is_sure: bool = True
 
 
 def _is_number(value: object) -> bool:
@@ -42,7 +45,7 @@ def _is_number(value: object) -> bool:
 
 
 class ColumnsError(InvalidInputError):
-    """An error for a table that requires arguments; `solution` has arguments for all problems, or None.
+    """An error for a table that requires arguments; `solution` has arguments for all problems, if none is a guess.
 
     The first advice of a problem that requires a change of the file has no arguments.
 
@@ -56,13 +59,15 @@ class ColumnsError(InvalidInputError):
             first = next((one.arguments for one in problem.remedies if one.arguments), {})
             for name, value in first.items():
                 solution[name] = [*solution.get(name, ()), *value] if isinstance(value, list) else value
-        text, remedies = problems[0]
+        text, remedies, _ = problems[0]
         if len(problems) > 1:
             found = "\n".join(f"({number}) {problem.text}" for number, problem in enumerate(problems, 1))
-            text, remedies = f"{len(problems)} problems:\n{found}", (Remedy(**solution),) if solution else ()
+            unknown = "(replace each ? by a number)" if "?" in solution.get("grades", "") else ""
+            text, remedies = f"{len(problems)} problems:\n{found}", (Remedy(unknown, **solution),) if solution else ()
         super().__init__(text, remedies=remedies, code="columns")
         solves = all(problem.remedies and problem.remedies[0].arguments for problem in problems)
-        self.solution = solution if solves and ... not in solution.values() else None
+        solves = solves and ... not in solution.values() and all(problem.is_sure for problem in problems)
+        self.solution = solution if solves else None
 
 
 def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> str | None:
@@ -110,6 +115,75 @@ def query_by_content(columns: Mapping[str, Sequence[str]]) -> str | None:
         ):
             found.append(name)
     return found[0] if len(found) == 1 else None
+
+
+def grades_in_words(
+    columns: Mapping[str, Sequence[str]], query: Sequence[Any], document: Sequence[Any] | None, *, usual: bool = False
+) -> list[str]:
+    """Return the text columns that may hold grades: a few words that differ within queries and for one document.
+
+    These are only the columns with a usual name or usual words, if there are any or if `usual`; else none if a column
+    of numbers may hold grades; else those without empty cells, if there are any.
+
+    >>> columns = {"mark": ["good", "bad", "bad", "good"], "ocena": ["a", "b", "b", "a"], "brand": ["x", "y", "x", "y"]}
+    >>> grades_in_words(columns, [1, 1, 2, 2], None), grades_in_words({"ocena": columns["ocena"]}, [1, 1, 2, 2], None)
+    (['mark'], ['ocena'])
+    """
+    found, known, numbers = list[str](), list[str](), False
+    for name, cells in columns.items():
+        words = {*cells} - {""}
+        if not 2 <= len(words) <= _LEVELS or len(words) > len(cells) / 2:
+            continue
+        if len(set(zip(query, cells))) == len(set(query)):  # a property of the query
+            continue
+        if document is not None:
+            kinds = len(set(document))
+            repeated, differ = len(cells) - kinds, len(set(zip(document, cells))) - kinds
+            if repeated >= _REPEATED > _REPEATED * 10 * differ / repeated:  # a property of the document
+                continue
+        if all(map(_is_number, words)):
+            numbers = numbers or all(float(word) in range(_LEVELS) for word in words)
+            continue
+        found.append(name)
+        if role_like(name) == "grade" or 2 * sum(map(is_usual, words)) > len(words):
+            known.append(name)
+    return known if known or usual or numbers else [name for name in found if "" not in columns[name]] or found
+
+
+def without_grades(
+    names: list[str],
+    column: Callable[[str], np.ndarray],
+    coded: Collection[str],
+    is_numeric: Callable[[np.ndarray], bool],
+    roles: list[str | None],
+    problems: list[Problem],
+) -> list[str]:
+    """Return the features without columns of grades in words, if the grade is unknown; `roles` and `problems` get them.
+
+    Unusual words may be grades only if the problems have a lacking grade.
+    """
+    if roles[0] is None or roles[1] is not None:
+        return names
+    lacks = [place for place, one in enumerate(problems) if one.remedies and "grade" in one.remedies[0].arguments]
+    cells = {name: ["" if is_missing(own) else str(own) for own in column(name).tolist()]
+             for name in names if name not in coded}  # fmt: skip
+    query = column(roles[0]).tolist()
+    texts = [name for name in cells if not is_numeric(column(name))]
+    document = roles[2] or next((name for name in texts if role_of(name, cells[name], query, None) == "document"), None)
+    ids = None if document is None else column(document).tolist()
+    usual = grades_in_words(cells, query, ids, usual=True)
+    found = usual or (grades_in_words(cells, query, ids) if lacks else [])
+    if not found:
+        return names
+    shown, is_one = " or ".join(map(repr, found)), len(found) == 1
+    own = Remedy(grade=found[0] if is_one else ...)
+    if lacks:
+        text = f"{problems[lacks[0]].text}; {shown} may hold grades in words"
+        problems[lacks[0]] = Problem(text, (own,), found == usual)
+    else:
+        problems.append(Problem(f"{shown} probably holds the grades", (own,)))
+    roles[1] = found[0] if is_one else None
+    return [name for name in names if name not in found]
 
 
 def lacking(role: str, wanted: str, names: Sequence[str], *, found: str | None = None, listed: bool = True) -> Problem:

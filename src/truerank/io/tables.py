@@ -34,7 +34,15 @@ from truerank.io.delimited import dialect
 from truerank.io.letor.grammar import NO_VALUE, check_bytes
 from truerank.io.letor.store import check_dtype, query_names
 from truerank.io.streams import COMPRESSED, Source, open_output
-from truerank.io.table_problems import ColumnsError, Problem, feature_problems, lacking, likely, query_by_content
+from truerank.io.table_problems import (
+    ColumnsError,
+    Problem,
+    feature_problems,
+    lacking,
+    likely,
+    query_by_content,
+    without_grades,
+)
 from truerank.io.text_table import check_cells, read_text_table, text_of
 
 QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
@@ -214,6 +222,9 @@ def _ranking_data(
                     if found is not None and (graded or role != "grade" or _is_numeric(column(found))):
                         problems.append(Problem(f"{found!r} probably holds {what}", (Remedy(**{role: found}),)))
                         chosen, roles[place] = [name for name in chosen if name != found], found
+                if wanted.features is None:
+                    chosen = without_grades(chosen, column, coding, _is_numeric, roles, problems)
+                problems += _words(column, roles[1], wanted) if problems else []
                 problems += feature_problems(chosen, column, coding, wanted.missing, _is_numeric, roles)
         known = error.code in ("not-numeric", "no-value") and error.value in [*chosen, *roles]
         if not problems or not (lacked or known):
@@ -221,6 +232,16 @@ def _ranking_data(
             if len(problems) == 1:
                 raise
         raise ColumnsError(problems) from error
+
+
+def _words(column: Callable[[str], np.ndarray], grade: str | None, wanted: _Wanted) -> list[Problem]:
+    """Return the problem of a column of grades in words without numbers, if it is one."""
+    try:
+        if grade is not None:
+            _grades(column(grade), grade, wanted.grades)
+    except InvalidInputError as error:
+        return [Problem(error.message.what, error.remedies)] if error.code == "words" else []
+    return []
 
 
 def _checked_rows(

@@ -17,11 +17,14 @@ from truerank.io.judgements.flat import ALL, as_table, named
 from truerank.io.judgements.ratings import graded, is_unrated, read_grade, read_scale
 from truerank.io.judgements.roles import GRADE, ROLES, few, is_usual, plain, role_like
 from truerank.io.judgements.tables import is_about, table_rows
+from truerank.io.table_problems import grades_in_words
 
 _SAMPLE = 1000
 """Rows that are looked at."""
 _LEAST = 1.8
 """Evidence without which nothing is proposed; each column over four needs more, as more readings fit by chance."""
+_WORDS = 1.0
+"""The evidence for the only column that may hold grades in other words than the usual ones."""
 _NEAR = 0.75
 """A reading with so much less evidence than the best is proposed, too."""
 _SHOWN = 6
@@ -130,6 +133,12 @@ class _Column:
         """Return whether rows with the same cell of another column differ in this one."""
         pairs = {own for own in zip(group.cells, self.cells) if all(own)}
         return len(pairs) > len({one for one, _ in pairs})
+
+    @property
+    def in_words(self) -> bool:
+        """Whether the cells may be words of a scale, of which none is usual."""
+        other = self.role in ("query", "document", "judge", "rank", "score") or self.about or is_about(self.name)
+        return not (other or self.lists or self.is_number) and self.length <= 40
 
     @cached_property
     def as_grade(self) -> float:
@@ -244,6 +253,10 @@ def _found(columns: list[_Column], given: Mapping[str, str]) -> list[_Found]:
         evidence, judge = pair
         evidence += query.as_role("query") + document.as_role("document")
         own = [(_graded(query, document, one), one) for one in grades if one not in (query, document, judge)]
+        if not grades and (query.role == "query" or query.has_blanks):  # words of any language, whose order is unknown
+            words = [one for one in columns if one.in_words and one not in (query, document, judge)]
+            alike = grades_in_words({one.name: one.cells for one in words}, query.cells, document.cells)
+            own = [(_WORDS + _graded(query, document, one), one) for one in words if [one.name] == alike]
         own = [] if document.lists else own
         found += [_Found(evidence + more, query, document, [one], judge) for more, one in own if more > -1]
         if document.as_grade > 1 and document.role != "document":
@@ -359,6 +372,10 @@ def survey(content: Content) -> Survey:
         return Survey(f"documents without queries (a corpus){rated}", reason, holds, ["query", *every[2:]])
     group, item = max(within, key=lambda own: (own[0].role == "query") + (own[1].role == "document"))
     reason = f"{group.name!r} may group the rows, and {item.name!r} differs within it, but "
+    words = {one.name: one.cells for one in columns if one.in_words and one not in (group, item)}
+    if not labels and (alike := grades_in_words(words, group.cells, item.cells)):
+        reason += f"no column has grades in numbers or usual words. {few(alike)} may hold grades in words"
+        return Survey("rows with grades in words", reason, holds, ["query", "document", "grade"])
     if not labels:
         return Survey("groups without grades", f"{reason}no column has grades", holds, ["grade"])
     return Survey(f"rows{rated}", f"{reason}the cells do not show which columns are the roles", holds, every)

@@ -221,7 +221,9 @@ def explain(error: TruerankError, path: PathLike, given: Mapping[str, str | None
     numbers = [k for k, name in enumerate(content.header) if name not in taken and not _is_text(content, k)]
     if own is not None and "grade" in own.roles and len(numbers) <= _FEW:
         error.add(*own.remedies)
-    elif own is None and lacking(content) in ("query", "document") and len(numbers) <= 2 * _FEW:
+    elif (
+        own is None and "grade" not in roles and lacking(content) in ("query", "document") and len(numbers) <= 2 * _FEW
+    ):
         known, found = looks_like(content), survey(content)
         looks = f"{found.looks}: {found.reason}" if known is None else known[0]
         error.reword(f"{error.message.what}. The file looks like {looks}", *error.remedies)
