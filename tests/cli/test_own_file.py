@@ -296,3 +296,43 @@ def test_rows_with_an_empty_cell_are_not_taken_for_judgements(tmp_path, monkeypa
     said = capsys.readouterr().err
     assert "--missing nan" in said
     assert "convert" not in said
+
+
+@pytest.fixture
+def empty_brands(shop):
+    """The shop's table with empty brands and prices, as a file."""
+    shop["brand"] = np.where(np.arange(len(shop)) % 5 == 0, None, shop["brand"])
+    shop.to_parquet("empty.parquet", index=False)
+
+
+def test_empty_texts_have_a_remark_and_a_remedy_of_their_own(empty_brands, capsys):
+    assert main(["describe", "empty.parquet", "--json"]) == 0
+    found = {one["code"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert found["missing-category"]["items"] == ["brand"]
+    assert "brand" not in found["missing-value"]["items"]
+    assert "--missing" not in found["missing-category"]["remedy"]
+
+
+def test_a_model_of_empty_texts_has_a_next_command_that_exports_it(empty_brands, capsys):
+    options = [
+        *OPTIONS.replace("--missing nan", "--missing zero").split(),
+        "--set",
+        "n_estimators=3",
+        "leaves=constant",
+    ]
+    assert main(["train", "empty.parquet", *options, "--model", "m.json"]) == 0
+    said = capsys.readouterr().err
+    assert "'none'" in said
+    command = shlex.split(said.partition("next: truerank ")[2].splitlines()[0])
+    assert command[:4] == ["export", "m.json", "--to", "painless"]
+    assert main(command) == 0
+
+
+def test_a_refused_export_of_empty_texts_and_numbers_asks_for_both_in_one_remedy(empty_brands, capsys):
+    options = [*OPTIONS.split(), "--set", "n_estimators=5", "leaves=constant"]
+    assert main(["train", "empty.parquet", *options, "--model", "m.json"]) == 0
+    capsys.readouterr()
+    words = ["export", "m.json", "--to", "solr", "--certify", "empty.parquet", "--statistics", "s.json", "-o", "m.solr"]
+    assert main(words) == 1
+    remedies = capsys.readouterr().err.partition("Add --missing zero")[2].split(", or ")
+    assert "'brand'" in remedies[0]

@@ -118,18 +118,23 @@ def _train(args: Arguments, train: str, model: str, ranker: Any, client: Any, st
 
 
 def _next(args: Arguments, train: str, ranker: Any) -> None:
-    """Print the export to a format that holds the model, unless no format reads missing values as the model does."""
+    """Print the export to a format that holds the model and reads missing values as the model does."""
     from truerank.export.form import form_of
     from truerank.export.formats import reason_against
 
     missing = getattr(ranker, "saw_missing_", False)
-    if missing and ranker.reads_missing_as_zero:  # only in columns of categories
-        return
+    empty = missing and ranker.reads_missing_as_zero  # only in columns of categories
     with suppress(TruerankError):  # of a model that depends on other documents
         statistics = "statistics.json" if getattr(ranker, "category_names", None) else None
         own = ranker if statistics is None else ranker.over_statistics()
         search = not missing and reason_against(form_of(own), "opensearch-ltr") is None
         to, output = ("opensearch-ltr", "model-ltr.json") if search else ("python", "model.py")
+        if empty:
+            to, output = "painless", "model.painless"
+            common.note(
+                "truerank train: a column of categories has empty cells, which Solr and the LTR plugins do not read as "
+                "this model does. For them give these cells a category of their own, such as 'none', and train again"
+            )
         next_command(args, "export", to=to, output=output, certify=train, statistics=statistics)
 
 

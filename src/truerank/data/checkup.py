@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -116,7 +116,7 @@ def examine(data: Rows, *, quick: bool = False) -> list[Remark]:
     found = _about_queries((code, *seen) for code, seen in whole.seen.items())
     if whole.n_rows and not data.n_features:
         found.append(Remark("no-features", counted(whole.n_rows, "row"), whole.n_rows))
-    return in_order([*found, *_of_features(whole)])
+    return in_order([*found, *_of_features(whole, getattr(data, "category_names", None) or {})])
 
 
 def of_grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray, doc_ids: np.ndarray) -> list[Remark]:
@@ -313,12 +313,14 @@ def _repeats(
     return repeated, repeated_in, conflicting, conflicts_in
 
 
-def _of_features(whole: Look) -> Iterable[Remark]:
-    constant, query_level, duplicate, pairs, missing = [], [], [], [], []
+def _of_features(whole: Look, texts: Collection[str]) -> Iterable[Remark]:
+    """Yield the remarks on features, of which `texts` are numbered texts."""
+    constant, query_level, duplicate, pairs = [], [], [], []
+    empty: dict[str, dict[str, int]] = {"missing-value": {}, "missing-category": {}}
     first: dict[bytes, str] = {}
     for name, column in zip(whole.names, whole.columns):
         if column.n_missing:
-            missing.append(name)
+            empty["missing-category" if name in texts else "missing-value"][name] = column.n_missing
         if column.constant:
             constant.append(name)
             continue
@@ -336,7 +338,7 @@ def _of_features(whole: Look) -> Iterable[Remark]:
         ("query-level-feature", query_level, query_level, len(query_level)),
         ("feature-equals-grade", answers, answers, len(answers)),
         ("duplicate-feature", duplicate, pairs, len(duplicate)),
-        ("missing-value", missing, missing, sum(column.n_missing for column in whole.columns)),
+        *((code, list(own), list(own), sum(own.values())) for code, own in empty.items()),
     ):
         if features:
             yield Remark(code, _list("feature", shown), count, features)

@@ -157,6 +157,11 @@ CODES = {
             Remedy("for Solr, Elasticsearch and OpenSearch, which read them as 0", missing="zero"),
         ),
     ),
+    "missing-category": Code(
+        NOTE,
+        "text features with empty cells, by rows; reading missing values as 0 leaves these empty",
+        "before training for a search engine other than painless, give them a category of their own, such as 'none'",
+    ),
     "duplicate-document": Code(
         CHANGES, "documents that occur twice in a query; measures count both rows", "keep one row for each document"
     ),

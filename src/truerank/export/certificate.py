@@ -399,7 +399,7 @@ def _read_as_zero(form: ModelForm, format: str, read: np.ndarray, expected: np.n
     note = f"{counted(len(read), 'row')} with missing values, which programs that read {format} read as 0: "
     if not differ:
         return (note + "predict gives the same scores",)
-    return (Message(note + f"{differ} of them have another score in predict, or none", without_missing(form)[-1]),)
+    return (Message(note + f"{differ} of them have another score in predict, or none", *without_missing(form)),)
 
 
 def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
@@ -459,11 +459,10 @@ def without_missing(form: ModelForm) -> list[Remedy | str]:
     if not form.statistics:
         return [TRAIN_WITH_ZERO]
     named = ", ".join(repr(form.names[k]) for k in form.statistics)
-    own = (
-        f"give the empty cells of {named} a category of their own, such as 'none', and train again, or export to "
-        "painless"
-    )
-    return [own] if form.reads_zero.any() else [TRAIN_WITH_ZERO, own]
+    filled = f"give the empty cells of {named} a category of their own, such as 'none', and train again"
+    if not form.reads_zero.any():  # also the numbers
+        return [Remedy(f"where the training data are read, and {filled}", missing="zero"), "export to painless"]
+    return [filled, "export to painless"]
 
 
 def saw_missing(form: ModelForm) -> bool | None:
