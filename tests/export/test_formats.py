@@ -269,6 +269,22 @@ def test_rows_that_float32_moves_over_a_border_are_told_in_the_certificate(forma
     )
 
 
+@pytest.mark.parametrize("format", ["xgboost", "opensearch-ltr"])
+def test_rounding_that_the_thresholds_allow_for_is_not_told_as_a_difference(format):
+    """Thresholds on decimals: predict of rounded rows differs, but the export, which rounds them, agrees."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 50, 200) / 10, rng.uniform(size=200)])
+    data = RankingData(X, rng.integers(0, 3, 200).astype(float), qid=np.repeat(np.arange(10), 20))
+    ranker = ObliviousBoosting("constant", n_estimators=30).fit(data)
+    rounded = ranker.predict(X.astype(np.float32).astype(float))
+    moved = int((np.abs(rounded - ranker.predict(X)) > 1e-5).sum())
+    assert moved > 0
+    told = export_model(ranker, format, certify=data).certificate
+    assert told.largest_difference < 1e-5
+    (note,) = [note for note in told.notes if f"{moved} of these {len(X)} rows" in note]
+    assert "gives these rows the scores of predict" in note
+
+
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 def test_exported_trees_have_a_mean_that_explanations_start_from(library):
     """Other libraries and shap divide the counts of children by that of the node, so these must add up to it."""

@@ -175,8 +175,10 @@ class Certificate(Result):
             ),
         ]
         if self.merged_cases:
-            merged = f"{self.merged_cases} made-up rows with numbers that float32 merges"
-            lines.append(f"{merged}: largest difference {self.merged_difference:.3g}")
+            lines.append(
+                f"{self.merged_cases} made-up rows with a number that float32 merges with a threshold, which no engine "
+                f"of float32 can tell apart: largest difference {self.merged_difference:.3g}"
+            )
         lines += [note.worded(wording) if isinstance(note, Message) else note for note in self.notes]
         if self.distilled is not None:
             cost = self.distilled
@@ -241,7 +243,8 @@ def certify_export(
     meant = np.concatenate([ours, expected[len(X) : len(X) + len(cases["border"])]])
     measured["score_differences"] = _unexplained(form, rows, meant, found, tolerance, properties, inputs)
     if properties.float32:
-        notes += _moved_by_rounding(form, X[~absent], ours[~absent], tolerance[: len(X)][~absent])
+        own = [scores[: len(X)][~absent] for scores in found.values()]
+        notes += _moved_by_rounding(form, X[~absent], ours[~absent], own, tolerance[: len(X)][~absent])
     policy = _policy(form, properties, missing, inputs) | {"constant_left_out": left_out}
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
@@ -432,16 +435,24 @@ def _check_small(form: ModelForm, tiny: float, format: str) -> None:
         )
 
 
-def _moved_by_rounding(form: ModelForm, X: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> tuple[str, ...]:
+def _moved_by_rounding(
+    form: ModelForm, X: np.ndarray, expected: np.ndarray, found: list[np.ndarray], tolerance: np.ndarray
+) -> tuple[str, ...]:
     """Return a note on complete rows whose scores change when features are rounded to float32."""
     largest = float(np.finfo(np.float32).max)
     rounded = reference_scores(form, X.clip(-largest, largest).astype(np.float32).astype(np.float64))
     moved = int((np.abs(rounded - expected) > tolerance).sum())
     if not moved:
         return ()
+    if all((np.abs(own - expected) <= tolerance).all() for own in found):
+        return (
+            "the exported thresholds allow for float32: the engine, which rounds features to float32, gives these rows "
+            f"the scores of predict. Only predict itself, of features that an engine logged as float32, would give "
+            f"{moved} of these {len(X)} rows other scores; train on logged features if you will compare with them",
+        )
     return (
-        f"features rounded to float32 move {moved} of these {len(X)} rows across a border or along a steep one, "
-        "and their scores away from predict's; with float32 features both sides agree",
+        f"features rounded to float32 move {moved} of these {len(X)} rows across a border or along a steep one, so the "
+        "engine's scores differ from predict's; train on features rounded to float32, and both agree",
     )
 
 
