@@ -336,3 +336,27 @@ def test_a_refused_export_of_empty_texts_and_numbers_asks_for_both_in_one_remedy
     assert main(words) == 1
     remedies = capsys.readouterr().err.partition("Add --missing zero")[2].split(", or ")
     assert "'brand'" in remedies[0]
+
+
+def test_the_options_of_reading_are_accepted_by_all_commands_on_the_same_rows(shop, capsys):
+    options = [*OPTIONS.split(), "--exclude", "current_score"]
+    assert main(["split", "shop.parquet", *options]) == 0
+    words = shlex.split(capsys.readouterr().out.partition("next: truerank ")[2])
+    assert words == ["train", "train.parquet", *options, "--model", "model.json", "--set", "leaves=constant"]
+    assert main([*words, "n_estimators=3"]) == 0
+    for command in (
+        "predict model.json test.parquet -o s.txt",
+        "evaluate model.json --data test.parquet",
+        "compare model.json --data test.parquet --baseline current_score",
+        "compare --data test.parquet --scores s.txt --baseline current_score",
+        "power model.json --data test.parquet --baseline current_score",
+        "explain model.json test.parquet --query q4",
+        "calibrate model.json test.parquet -o c.json --method platt",
+        "export model.json --to painless --certify test.parquet --statistics t.json -o m.painless",
+    ):
+        assert main([*command.split(), *options]) == 0, command
+    capsys.readouterr()
+    # A model's own column cannot be left out.
+    assert main(["predict", "model.json", "test.parquet", *OPTIONS.split(), "--exclude", "match"]) == 1
+    assert "'match'" in capsys.readouterr().err
+    assert main(["predict", "model.json", "test.parquet", *OPTIONS.split(), "--features", "match", "price"]) == 1

@@ -32,7 +32,7 @@ class _Found(NamedTuple):
     seen: Any = None
 
 
-class Arguments(options.Columns, options.Clustered, options.Training, options.Json):
+class Arguments(options.Known, options.Clustered, options.Training, options.Json):
     model: str | None = argument("a ranker that `truerank train` wrote", "[MODEL]")
     judged: str | None = argument(
         "judged queries that MODEL was not trained on (with --cv: any judged queries)", "[DATA]"

@@ -186,10 +186,7 @@ def place_of(path: str, args: options.Reading, *, table: bool | None = None, **o
 def read_data(path: str, args: options.Reading, *likes: Any, graded: bool = False, **own: Any) -> RankingData:
     """Read rows according to the options, with the columns that models or training data know by name."""
     place = place_of(path, args, **own)
-    known = place.known(*likes)
-    if known.columns is not None and known.is_model and (args.features or args.exclude):
-        raise UsageError("the model knows its columns by name. Omit --features and --exclude")
-    return place.read(known, graded=graded)
+    return place.read(place.known(*likes), graded=graded)
 
 
 def read_graded(path: str, args: options.Reading, *likes: Any, client: Any = None, **own: Any) -> Any:

@@ -19,7 +19,7 @@ from truerank.core.printing import table
 FIT = ("loss", "at_most", "confidence", "query_score", "rel", "random_state")
 
 
-class Arguments(options.Columns, options.Judged, options.Training, options.Json):
+class Arguments(options.Known, options.Judged, options.Training, options.Json):
     action: str = argument("task, see above", choices=("fit", "apply"))
     files: list[str] = argument("apply: first the file that fit wrote; then MODEL DATA", "[FILE …]")
     scores: str | None = option("scores of the rows of --data, one on each line", "FILE")

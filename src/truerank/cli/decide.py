@@ -9,7 +9,7 @@ from truerank.cli import common, options
 from truerank.cli.parser import Output, argument, only, option, positive, refuse
 
 
-class Arguments(options.Columns, options.Training, options.Json):
+class Arguments(options.Known, options.Training, options.Json):
     calibrated: str = argument("a model that `truerank calibrate` wrote", "CALIBRATED")
     data: str | None = argument("documents to decide on (for a calibrated ranker)", "[DATA]")
     scores: str | None = option("one score on each line (for a model calibrated from --scores)", "FILE")
@@ -21,7 +21,7 @@ class Arguments(options.Columns, options.Training, options.Json):
     top: int | None = option("print the expected number of relevant documents in the top K instead", "K", type=positive)
     output: Output | None = option("output file of the lines (default: stdout)", "FILE")
     RULES = (
-        only(options.Columns, "data", "describes DATA, but only --scores is given"),
+        only(options.Known, "data", "describes DATA, but only --scores is given"),
         refuse(
             "cost_fp cost_fn cost_tp cost_tn cost_abstain", "top", "has no effect with --top, which makes no decisions"
         ),

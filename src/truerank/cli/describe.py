@@ -110,6 +110,14 @@ def _read(path: str, args: Arguments) -> Any:
     return data
 
 
+def given_reading(args: options.Reading) -> dict[str, Any]:
+    """Return the given options of reading a table as arguments of `read_table`."""
+    names = ("query", "grade", "document", "categories", "missing", "features", "exclude")
+    own = {name: getattr(args, OPTION_NAMES.get(name, name).replace("-", "_")) for name in names}
+    own |= {"grades": " ".join(args.grades or ())}
+    return {name: value for name, value in own.items() if value}
+
+
 def as_words(found: dict[str, Any]) -> list[str]:
     """Return arguments of `read_table` as options of a command."""
     parser = argparse.ArgumentParser()
@@ -138,6 +146,9 @@ def read_as_found(path: str, args: options.Reading, *, trains: bool = True) -> t
             raise
         if not trains and (texts := solution.pop("categories", [])):
             solution["exclude"] = [*solution.get("exclude", ()), *texts]
+        for name, value in solution.items():
+            if isinstance(value, list):  # besides those that were given
+                solution[name] = list(dict.fromkeys([*(getattr(place, name) or ()), *value]))
         try:
             return replace(place, **solution).read(), solution
         except DataFileError:  # nothing would be left: the first message is clearer

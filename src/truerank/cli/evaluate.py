@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from truerank.experiments.experiment import Experiment
 
 
-class Arguments(options.Compared, options.Columns, options.Collapse, options.Clustered, options.Json, options.Record):
+class Arguments(options.Compared, options.Collapse, options.Clustered, options.Json, options.Record):
     measures: list[str] = option('measures (default: "AP nDCG@10")', "NAME …", default=["AP nDCG@10"])
     explain: str | None = option("with --qrels: explain the value of one query, rank by rank", "QUERY")
     every_convention: bool = option("print the values under every convention")

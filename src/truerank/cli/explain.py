@@ -18,7 +18,7 @@ from truerank.measures.conventions import DEFAULT_CONVENTION
 MOST = 12  # features that are listed
 
 
-class Arguments(options.Columns, options.Training, options.Json):
+class Arguments(options.Known, options.Training, options.Json):
     model: str = argument("a model that `truerank train` wrote", "MODEL")
     data: str = argument("a LETOR file (.gz .xz .zst), a table, or -", "DATA")
     query: str | None = option("name of the query", "Q")

@@ -14,7 +14,7 @@ from truerank.core.files import atomic_writes
 from truerank.export.format_table import FORMATS
 
 
-class Arguments(options.Reading, options.Statistics, options.Json):
+class Arguments(options.Known, options.Statistics, options.Json):
     model: str = argument("a model that `truerank train` or `truerank import` wrote", "MODEL")
     to: str = option(", ".join(FORMATS), "FORMAT", choices=list(FORMATS))
     output: OutputFile = option("output file", "FILE")
@@ -30,7 +30,7 @@ class Arguments(options.Reading, options.Statistics, options.Json):
     force: bool = option("write the export even if it ranks otherwise or treats missing features otherwise")
     show_request: bool = option("print the JSON body of a search request that uses the export")
     RULES = (
-        only(options.Reading, "certify distil", "describes the rows of --certify and --distil. Add one of the two"),
+        only(options.Known, "certify distil", "describes the rows of --certify and --distil. Add one of the two"),
         refuse("show_request", "json", "and --json both print JSON. Give one of them"),
     )
 

@@ -184,6 +184,14 @@ class Categorical(Columns):
     )
 
 
+class Known(Categorical):
+    """The columns of data that a model scores, which are those of its training, or that train nothing."""
+
+    categorical: list[str] | None = option(
+        "features that are categories, as in training; models know them themselves", "COLUMN …", group="columns"
+    )
+
+
 class Clustered(Options):
     cluster: str | None = option(
         "local:N (N worker processes) or tcp://scheduler:port; workers read each file of the pattern as a partition",
@@ -211,13 +219,10 @@ class Systems(Judged):
     RULES: tuple[Rule, ...] = (only("grades aggregate", "qrels"),)
 
 
-class Compared(Systems, Topics, Training, Reading):
+class Compared(Systems, Topics, Training, Known):
     """Systems, and the rows or judgements for their evaluation."""
 
-    categorical: list[str] | None = option(
-        "features that are categories, as in training; models know them themselves", "COLUMN …", group="reading data"
-    )
-    RULES: tuple[Rule, ...] = (only(Reading, "data", "belongs to --data"), only("categorical topics", "data qrels"))
+    RULES: tuple[Rule, ...] = (only(Known, "data", "belongs to --data"), only("topics", "data qrels"))
 
 
 class Planned(Options):

@@ -12,7 +12,7 @@ from truerank.cli.parser import Output, OutputFolder, argument, one_word, only, 
 from truerank.core.files import one_step
 
 
-class Arguments(options.Columns, options.QueryField, options.Clustered):
+class Arguments(options.Known, options.QueryField, options.Clustered):
     model: str = argument("a model that `truerank train` wrote", "MODEL")
     data: str | None = argument("a LETOR file (.gz .xz .zst), a table, or -", "[DATA]")
     output: str | None = option(
@@ -31,7 +31,7 @@ class Arguments(options.Columns, options.QueryField, options.Clustered):
     RULES = (
         only("query_field", "queries", "belongs to --queries"),
         only("cluster", "data", "belongs to a data file, and --index ranks raw text"),
-        only(options.Columns, "data", "belongs to a data file, and --index ranks raw text"),
+        only(options.Known, "data", "belongs to a data file, and --index ranks raw text"),
     )
 
 

@@ -20,7 +20,6 @@ TITLE = "Ranking report"
 
 class Arguments(
     options.Compared,
-    options.Columns,
     options.Baseline,
     options.Segments,
     options.Json,

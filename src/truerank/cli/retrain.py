@@ -22,7 +22,7 @@ KEPT = 3
 """Exit code if the model in production is kept; 0 if it was replaced."""
 
 
-class Arguments(options.Reading, options.Training, options.Test, options.Position, options.Json):
+class Arguments(options.Known, options.Training, options.Test, options.Position, options.Json):
     production: Replaced = argument("the model in production, which `truerank train` wrote", "MODEL")
     data: list[str] = argument("newer judged rankings: LETOR files, or tables", "DATA …")
     held_out: str | None = option(

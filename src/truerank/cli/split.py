@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import truerank
 from truerank.cli import common, options
-from truerank.cli.describe import as_words, read_as_found, with_ignored
+from truerank.cli.describe import as_words, given_reading, read_as_found, with_ignored
 from truerank.cli.parser import OutputFolder, argument, option
 from truerank.core.errors import DataFileError, TruerankError
 
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 _QID = re.compile(rb"^\s*\S+\s+qid:(\S+)")
 
 
-class Arguments(options.Seed, options.Replace, options.Json):
+class Arguments(options.Categorical, options.Grades, options.Seed, options.Replace, options.Json):
     data: str = argument("a table, LETOR text, TREC qrels or a TREC run (text also as .gz, .xz, .zst)", "DATA")
     test: float = option("share of the queries", "SHARE", default=0.2)
     validation: float = option("share of the queries (default: 0, no file)", "SHARE", default=0.0)
     output: OutputFolder = option("output folder", "DIR", default=".")
-    query_column: str | None = option("column of the query in a table (default: qid)", "NAME")
 
 
 def run(args: Arguments) -> int:
@@ -54,7 +53,7 @@ def run(args: Arguments) -> int:
         )
     kind = common.table_kind(args.data)
     if kind is None:
-        common.refuse_idle(args, ["query_column"], "is for tables, and DATA is text")
+        common.refuse_idle(args, [*common.OF_TABLES, "categorical"], "is for tables, and DATA is text")
     source: Any = _Table(args.data, kind, args.query_column) if kind else _Lines(args.data)
     grouping = group_rows(source.queries, len(source.queries))
     # Tables, qrels and runs are divided in the same way, also where a table has numbers, and a text their digits.
@@ -144,20 +143,18 @@ class _Table:
         """Return the command that trains with the required options, or `describe` if the options are unknown."""
         from truerank.experiments.policy import about_data
 
-        own = [] if args.query_column is None else ["--query-column", args.query_column]
-        described = f"truerank describe {shlex.join([train, *own])}"
+        given = given_reading(args)
+        described = f"truerank describe {shlex.join([train, *as_words(given)])}"
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "(?!changes figures)")
-                data, found = read_as_found(
-                    args.data, options.Categorical(query_column=args.query_column, wording=args.wording)
-                )
+                data, found = read_as_found(args.data, args)
         except TruerankError:
             return described
         remarks = about_data(data, trains=True)
         common.remark(options.Options(wording=args.wording), args.data, remarks)
-        words = as_words(with_ignored(found, remarks))
-        command = f"truerank train {shlex.join([train, *own, *words])} --model model.json --set leaves=constant"
+        words = as_words(with_ignored(given | found, remarks))
+        command = f"truerank train {shlex.join([train, *words])} --model model.json --set leaves=constant"
         return command if data.n_features else f"{described}\n\n{common.without_features(train)}"
 
 

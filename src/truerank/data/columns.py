@@ -79,6 +79,22 @@ def chosen_columns(
     return left
 
 
+def left_out(names: Sequence[str], features: Sequence[str] | None, exclude: Sequence[str] | None) -> list[str]:
+    """Return the columns that names or patterns leave out; numbers, whose columns are unknown, leave out all.
+
+    >>> left_out(["title", "price"], ["pr*"], ["shop_id"]), left_out(["title", "price"], None, ["2"])
+    (['title'], ['title', 'price'])
+    """
+
+    def named(entries: Sequence[str]) -> set[str]:
+        return {name for name in names for entry in entries if name == entry or fnmatchcase(name, entry)}
+
+    if any(_NUMBERS.fullmatch(entry) and entry not in names for entry in (*(features or ()), *(exclude or ()))):
+        return list(names)
+    kept = set(names if features is None else named(features)) - named(exclude or ())
+    return [name for name in names if name not in kept]
+
+
 def _numbered(entry: str, width: int, what: str) -> list[int]:
     found: list[int] = []
     for part in entry.split(","):

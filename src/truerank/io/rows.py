@@ -12,7 +12,7 @@ from truerank.core.checks import is_frame, is_table, is_text_type
 from truerank.core.errors import PYTHON, InvalidInputError, Remedy, TruerankError
 from truerank.core.names import nearest, resolve
 from truerank.core.types import Frame
-from truerank.data.columns import Columns, as_trained, is_foreign, reading_of, trained_columns
+from truerank.data.columns import Columns, as_trained, is_foreign, left_out, reading_of, trained_columns
 from truerank.data.ranking_data import RankingData
 
 RowsLike = RankingData | Frame | str | os.PathLike[str]
@@ -111,9 +111,11 @@ class RowsAt:
         if known.columns is None:
             out = self.exclude and [entry for entry in self.exclude if entry not in self.also]
             return Columns(self.features and [*self.features, *self.also], out)
-        if known.is_model and (self.features or self.exclude):
+        if known.is_model and (lost := left_out(known.columns, self.features, self.exclude)):
             raise InvalidInputError(
-                "the model knows its columns by name. Omit features and exclude", code="known-columns"
+                f"the model was trained with column {lost[0]!r}, which features or exclude leave out. Omit them: the "
+                "model knows its columns by name",
+                code="known-columns",
             )
         own = self.also if known.is_model else ()
         return Columns(names=list(dict.fromkeys([*known.columns, *own])))
@@ -132,12 +134,15 @@ class RowsAt:
     def table_options(self, known: Known) -> dict[str, Any]:
         """Return the options of `read_table`."""
         columns, roles = self.columns(known), dict(known.reading)
+        categories = self.categories
+        if columns.names is not None and isinstance(categories, list):  # the model may leave some out
+            categories = [one for one in categories if set(left_out(columns.names, None, [one]))] or None
         roles.pop("missing", None)
         scale = roles.pop("grades", None)
         return {
             "query": self.query, "grade": self.grade, "document": self.document, "defaults": roles,
             "features": columns.features if columns.names is None else columns.names, "exclude": columns.exclude,
-            "categories": known.categories or self.categories, "missing": self.missing_values(known),
+            "categories": known.categories or categories, "missing": self.missing_values(known),
             "dtype": self.dtype, "grades": self.grades or scale,
         }  # fmt: skip
 
