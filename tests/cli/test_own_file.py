@@ -360,3 +360,16 @@ def test_the_options_of_reading_are_accepted_by_all_commands_on_the_same_rows(sh
     assert main(["predict", "model.json", "test.parquet", *OPTIONS.split(), "--exclude", "match"]) == 1
     assert "'match'" in capsys.readouterr().err
     assert main(["predict", "model.json", "test.parquet", *OPTIONS.split(), "--features", "match", "price"]) == 1
+
+
+def test_a_table_with_texts_is_converted_as_the_error_says(empty_brands, capsys):
+    assert main(["convert", "empty.parquet", "out.csv"]) == 1
+    (advice,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Add ")]
+    assert main(["convert", "empty.parquet", "out.csv", *shlex.split(advice.removeprefix("Add "))]) == 0
+    assert set(pandas.read_csv("out.csv")["brand"].dropna()) == {"acme", "bolt"}
+    assert main(["describe", "out.csv", "--categorical", "brand", "--missing", "nan"]) == 0
+    capsys.readouterr()
+    # Other formats have numbers, which are told.
+    assert main(["convert", "empty.parquet", "out.txt", *OPTIONS.split()]) == 0
+    assert "0 'acme', 1 'bolt'" in capsys.readouterr().err
+    assert set(np.unique(read_letor("out.txt", missing="nan").X[:, 2])[:2]) == {0.0, 1.0}

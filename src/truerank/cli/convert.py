@@ -25,6 +25,11 @@ FORMATS = (*ROWS, *(name for name in PLACES if name not in ("qrels", "json")))
 
 
 class Arguments(options.Columns, options.Judged):
+    categorical: list[str] | None = option(
+        "columns of text to keep: a table has their texts, other formats have numbers in alphabetical order, from 0",
+        "COLUMN …",
+        group="columns",
+    )
     input: str = argument("a LETOR file, a table, or - for LETOR text on stdin", "IN")
     output: Output = argument("output file, or - for LETOR text on stdout", "OUT")
     to: str | None = option("format of OUT, if its ending does not name it", choices=FORMATS)
@@ -42,7 +47,7 @@ class Arguments(options.Columns, options.Judged):
     no_comments: bool = option("drop comments, and keep document ids")
     RULES = (
         refuse(
-            "features exclude float32 no_comments",
+            "features exclude categorical float32 no_comments",
             "to=qrels",
             "has no effect on qrels, which have no features and comments",
         ),
@@ -80,6 +85,10 @@ def run(args: Arguments) -> int:
             write_group_sizes(data.group_sizes, sizes)
         if lost := data.beyond_rows():
             common.note(f"truerank: warning: files for {target} cannot contain {lost}")
+    if target not in ("table", "qrels"):
+        for name, texts in (data.category_names or {}).items():
+            shown = ", ".join(f"{place} {text!r:.40}" for place, text in enumerate(texts[:8]))
+            common.note(f"truerank: column {name!r} has numbers for its texts: {shown}{', …' * (len(texts) > 8)}")
     if args.output != "-":
         common.note(f"wrote {' and '.join(written)}: {common.size_of(data)}")
     return 0

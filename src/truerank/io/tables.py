@@ -329,6 +329,8 @@ def _features(names: list[str], roles: Sequence[str | None], wanted: _Wanted) ->
 def to_table(data: RankingData, kind: str = "pandas") -> Any:
     """Return rows as a table with columns "qid", "y", "docid", the features (named, or f1, f2, …), and "comment".
 
+    Categories have their texts, and `read_table(categories=)` reads them again.
+
     Parameters
     ----------
     data : RankingData
@@ -368,12 +370,20 @@ def _as_columns(data: RankingData) -> dict[str, Any]:
         columns[GRADE] = data.y
     if data.doc_ids is not None:
         columns[DOCUMENT] = data.doc_ids.tolist()
-    columns |= {name: np.ascontiguousarray(X[:, place]) for place, name in enumerate(names)}
+    texts = data.category_names or {}
+    for place, name in enumerate(names):
+        own = np.ascontiguousarray(X[:, place])
+        columns[name] = _texts(own, texts[name]) if name in texts else own
     if data.comments is not None:
         columns[COMMENT] = data.comments.tolist()
     if columns[QUERY].dtype.kind not in "iu":
         columns[QUERY] = [str(name) for name in columns[QUERY].tolist()]
     return columns
+
+
+def _texts(codes: np.ndarray, names: Sequence[str]) -> list[str | None]:
+    """Return the texts of the numbers of categories (n,), None for missing and unknown ones."""
+    return [names[int(code)] if code >= 0 else None for code in codes.tolist()]
 
 
 def write_table(data: RankingData, path: PathLike) -> None:
