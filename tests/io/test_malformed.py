@@ -118,7 +118,12 @@ LETOR = [
         {},
         "f, line 1, column 24: the line has a carriage return. End lines with LF or CRLF",
     ),
-    (b"1 qid:1 1:1 # caf\xe9\n", {}, "f, line 1, column 18: byte 0xE9 is not UTF-8; convert the file to UTF-8"),
+    (
+        b"1 qid:1 1:1 # caf\xe9\n",
+        {},
+        "f, line 1, column 18: byte 0xE9 is not UTF-8; convert the file to UTF-8. "
+        "For a file of Windows type: iconv -f CP1252 -t UTF-8 f > utf8-f (CP1250 for Polish or Czech)",
+    ),
     (
         GOOD.encode("utf-16")[:-1],
         {},

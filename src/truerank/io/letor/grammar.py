@@ -12,7 +12,9 @@ Tokens are separated by spaces and tabs; lines end in LF or CRLF. Blank lines an
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -127,7 +129,11 @@ def check_bytes(text: bytes, name: str, first_line: int) -> None:
         try:
             text.decode("utf-8")
         except UnicodeDecodeError as error:
-            what = f"byte 0x{text[error.start]:02X} is not UTF-8; convert the file to UTF-8"
+            source, copy = (shlex.quote(own) for own in (name, f"utf8-{os.path.basename(name)}"))
+            what = (
+                f"byte 0x{text[error.start]:02X} is not UTF-8; convert the file to UTF-8. For a file of Windows type: "
+                f"iconv -f CP1252 -t UTF-8 {source} > {copy} (CP1250 for Polish or Czech)"
+            )
             raise _at(text, error.start, what, name, first_line) from None
 
 
