@@ -262,6 +262,7 @@ def test_features_of_each_query_and_document_are_joined_to_ratings(german, capsy
     assert "add --on Suchbegriff Artikelnummer" in capsys.readouterr().err
     assert main([*join, "--on", "Suchbegriff", "Artikelnummer"]) == 0
     assert "lacks 24 judged documents" in capsys.readouterr().err
+    assert len(set(Path("rows.parquet.lacking").read_text().splitlines())) == 24
     rows = pandas.read_parquet("rows.parquet")
     expected = german.sample(frac=0.9, random_state=1).set_index(["Suchbegriff", "Artikelnummer"])
     assert len(rows) == len(expected) == 216
@@ -373,3 +374,31 @@ def test_a_table_with_texts_is_converted_as_the_error_says(empty_brands, capsys)
     assert main(["convert", "empty.parquet", "out.txt", *OPTIONS.split()]) == 0
     assert "0 'acme', 1 'bolt'" in capsys.readouterr().err
     assert set(np.unique(read_letor("out.txt", missing="nan").X[:, 2])[:2]) == {0.0, 1.0}
+
+
+def test_the_next_comparison_is_with_todays_score(shop, capsys):
+    """A better feature is not the system of today, which a name or a column of ranks shows."""
+    words = ["cross-validate", "own.csv", *OPTIONS.split(), "--set", "n_estimators=2", "--scores", "t.txt"]
+    own = shop.rename(columns={"current_score": "stary"})
+    own["pozycja"] = own.groupby("query_id")["stary"].rank(ascending=False)
+    for frame, baseline in ((shop, "current_score"), (own, "stary"), (own.drop(columns="stary"), "pozycja:ascending")):
+        frame.to_csv("own.csv", index=False)
+        assert main(words) == 0
+        command = shlex.split(capsys.readouterr().err.partition("next: truerank ")[2].splitlines()[0])
+        assert command[command.index("--baseline") + 1] == baseline
+        assert main(command) == 0
+        capsys.readouterr()
+
+
+def test_statistics_replace_no_other_file_and_tell_that_they_replace_others(empty_brands, capsys):
+    options = [*OPTIONS.split(), "--set", "leaves=constant"]
+    export = ["export", "m.json", "--to", "painless", "-o", "m.p", "--certify", "empty.parquet", "--statistics"]
+    assert main(["train", "empty.parquet", *options, "n_estimators=3", "--model", "m.json"]) == 0
+    Path("s.json").write_text('{"brand": {"acme": 0.5}}')
+    assert main([*export, "s.json"]) == 0
+    assert "another model" in capsys.readouterr().err
+    assert main([*export, "s.json"]) == 0
+    assert "another model" not in capsys.readouterr().err
+    Path("notes.json").write_text('["mine"]')
+    assert main([*export, "notes.json"]) == 1
+    assert Path("notes.json").read_text() == '["mine"]'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -186,3 +187,13 @@ def test_every_code_says_what_to_do():
     for code, entry in CODES.items():
         assert entry.severity in ("forbids a verdict", "changes figures", "note"), code
         assert entry.remedy, code
+
+
+def test_advice_in_words_has_no_arguments_of_python():
+    """Arguments are remedies of their own, which the command line words as options."""
+    advice = [
+        remedy for code in CODES.values() for remedy in ([code.remedy] if isinstance(code.remedy, str) else code.remedy)
+    ]
+    # Settings of a measure are written in the same way on the command line.
+    wrong = [one for one in advice if isinstance(one, str) and re.search(r'(?<![(\w])\w+="', one)]
+    assert wrong == []

@@ -343,6 +343,23 @@ def load_ranker(path: str) -> Any:
     return load_as(truerank.Ranker, path, advice, steps=True)
 
 
+def statistics_text(path: str, statistics: Any) -> str:
+    """Return the text of the file of `--statistics`. A file that holds anything else is not replaced, and a note tells
+    that other statistics are.
+    """
+    if os.path.exists(path):
+        try:
+            held = json.loads(read_text(path))
+            is_ours = all(isinstance(number, float | int) for own in held.values() for number in own.values())
+        except (DataFileError, ValueError, AttributeError):
+            is_ours = False
+        if not is_ours:
+            raise InvalidInputError(f"{path} exists and holds no statistics of categories. Name another file")
+        if held != statistics:
+            note(f"truerank: {path} held the statistics of another model, and is replaced")
+    return json.dumps(statistics, ensure_ascii=False, indent=1)
+
+
 def over_statistics(model: Any, *data: Any) -> list[Any]:
     """Return the statistics of a model's categories, and the model and data that use them."""
     statistics = model.category_statistics() if hasattr(model, "category_statistics") else {}

@@ -7,7 +7,8 @@ With --sparse, zeros are omitted from LETOR text.
 
 Convert judgements without features: from Quepid, OpenSearch, RRE, ESCI, BEIR, ranx, PyTerrier and others, found by
 content, to the format of --to. Without --to, a table has one row for each grade and judge, and any other output file
-is TREC qrels. --join adds the columns of a table of documents.
+is TREC qrels. --join adds the columns of a table of documents,
+and lists in OUT.lacking the judged documents that the table lacks, if these are more than three.
 """
 
 from __future__ import annotations
@@ -111,8 +112,16 @@ def _judgements(args: Arguments) -> int | None:
             )
         columns, lacking = joined(ratings.aggregated(), args.join, args.on)
         write_rows(columns, args.output)
-        lost = f"; {args.join} lacks {common.counted(len(lacking), 'judged document')}: {common.few(lacking)}"
-        common.note(f"wrote {args.output}: {common.counted(len(columns['qid']), 'row')}{lost if lacking else ''}")
+        lost = ""
+        if lacking:
+            lost = f"; {args.join} lacks {common.counted(len(lacking), 'judged document')}: {common.few(lacking)}"
+        if len(lacking) > 3:
+            Output(every := f"{args.output}.lacking").check("-o")
+            args.outputs.add(every)
+            with common.output(every) as stream:
+                stream.writelines(f"{one}\n" for one in lacking)
+            lost += f" (all in {every})"
+        common.note(f"wrote {args.output}: {common.counted(len(columns['qid']), 'row')}{lost}")
         common.note(f"next: truerank describe {shlex.quote(args.output)}")
         return 0
     target = args.to if args.to not in (None, "table") else "ratings" if kind_of(args.output) else "qrels"

@@ -16,6 +16,7 @@ from truerank.cli.reproduce import record
 from truerank.core.files import one_step
 
 _LOOKED_AT = 200  # queries, for the best column
+_AGREES = 0.95  # share of neighbours in the order of ranks whose scores are in that order, if these made the ranks
 
 
 def _seeds(text: str) -> list[int]:
@@ -163,17 +164,37 @@ def _next(args: Arguments, data: Any) -> None:
 
 
 def _best_column(data: Any) -> str | None:
-    """Return the column without missing values that ranks the first queries best, with its order if 1 is the best."""
+    """Return the column without missing values that ranks the first queries best, with its order if 1 is the best.
+
+    Today's ranking comes first: columns that are named as scores, or that agree with a column of ranks.
+    """
     import numpy as np
 
     from truerank.data.columns import names_of, take_columns
+    from truerank.io.judgements.roles import role_like
 
     names, texts, dense = names_of(data), data.category_names or {}, isinstance(data.X, np.ndarray)
     own = [k for k, name in enumerate(names) if dense and name not in texts and not np.isnan(data.X[:, k]).any()]
     if not own:
         return None
+    own = [k for k in own if role_like(names[k]) == "score"] or _as_ranked(data, own) or own
     found = truerank.SingleFeature().fit(take_columns(data.take_queries(range(min(_LOOKED_AT, data.n_queries))), own))
     return names[own[found.feature_]] + ("" if found.sign_ > 0 else ":ascending")
+
+
+def _as_ranked(data: Any, columns: list[int]) -> list[int]:
+    """Return the columns that order every query as a column of ranks does, except ranks; or else the ranks."""
+    import numpy as np
+
+    from truerank.data.rank_columns import are_ranks
+
+    ranks = [k for k in columns if are_ranks(data.X[:, k], data.offsets, len(columns))]
+    alike = []
+    for rank in ranks:
+        order = np.lexsort((data.X[:, rank], data.query_index))
+        within = np.diff(data.query_index) == 0
+        alike += [k for k in columns if k not in ranks and (np.diff(data.X[order, k])[within] <= 0).mean() > _AGREES]
+    return alike or ranks
 
 
 def _curve(args: Arguments, settings: dict[str, Any]) -> int:

@@ -106,8 +106,9 @@ def run(args: Arguments) -> int:
     statistics = None
     if args.statistics is not None:
         statistics, model, certify = common.over_statistics(model, certify)
+        text = common.statistics_text(args.statistics, statistics)
         with atomic_write(args.statistics) as stream:
-            json.dump(statistics, stream, ensure_ascii=False, indent=1)
+            stream.write(text)
     result = deploy(
         model, args.engine, args.name, kind=kind, feature_names=common.read_names(args.feature_names),
         feature_set=args.feature_set or own, certify=certify, replace=args.replace, timeout=args.timeout,

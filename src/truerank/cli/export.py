@@ -63,7 +63,7 @@ def run(args: Arguments) -> int:
                                   f"{rule['threshold']:.9g} in the exported scores"))  # fmt: skip
     files: dict[str, bytes] = {args.output: content if isinstance(content, bytes) else content.encode()}
     if args.statistics is not None:
-        files[args.statistics] = json.dumps(statistics, ensure_ascii=False, indent=1).encode()
+        files[args.statistics] = common.statistics_text(args.statistics, statistics).encode()
     with atomic_writes(files, "wb") as streams:
         for stream, written in zip(streams, files.values()):
             stream.write(written)

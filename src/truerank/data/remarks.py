@@ -47,7 +47,7 @@ CODES = {
     "missing-topics": Code(
         CHANGES,
         "runs without documents for some topics of the qrels",
-        'name the topics with every figure; with topics="all" a missing topic counts 0',
+        "state with every figure whether a topic that a run lacks counts 0 (all) or is left out (common)",
     ),
     "outside-plan": Code(
         CHANGES,
