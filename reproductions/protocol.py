@@ -95,7 +95,7 @@ def load_collection(root: str | os.PathLike[str], name: str) -> Collection:
         When a part is missing. The message names the expected files.
     """
     if name not in COLLECTIONS:
-        raise InvalidInputError(f"unknown collection {name!r}; known are: {', '.join(COLLECTIONS)}")
+        raise InvalidInputError(f"unknown collection {name!r}. Choose among: {', '.join(COLLECTIONS)}")
     folder, convention, missing = COLLECTIONS[name]
     loaded = load_parts(Path(root) / folder, missing=missing)
     ends = offsets_of([part.n_queries for part in loaded])

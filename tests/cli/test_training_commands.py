@@ -135,7 +135,7 @@ def test_rankers_lists_what_can_be_trained(capsys):
         (
             ["train", "{S1}", "--ranker", "nothing", "--model", "{out}"],
             2,
-            "unknown ranker 'nothing'; known are: adarank",
+            "unknown ranker 'nothing'. Choose among: adarank",
         ),
         (["train", "{S1}", "--ranker", "adarank", "--set", "depth=3", "--model", "{out}"], 2, "no parameter 'depth'"),
         (["train", "{S1}", "--ranker", "adarank", "--set", "depth", "--model", "{out}"], 2, "--set must be key=value"),

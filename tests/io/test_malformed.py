@@ -215,7 +215,7 @@ COMMANDS = [
     ("describe {d}/empty", 1, "empty: the folder contains no data files"),
     ("describe --missing none {d}/good.txt", 2, "argument --missing: invalid choice: 'none'"),
     ("describe --nonsense {d}/good.txt", 2, "unknown argument '--nonsense'"),
-    ("evaluate --qrel {d}/good.txt", 2, "unknown argument '--qrel', did you mean '--qrels'"),
+    ("evaluate --qrel {d}/good.txt", 2, "unknown argument '--qrel'. Did you mean '--qrels'"),
     (
         "evaluate --qrels {d}/good.txt a.run b.run",
         2,
@@ -248,7 +248,7 @@ COMMANDS = [
     ("convert {d}/t.csv {d}/out.txt --query-column topic --grade-column z", 1, "the table has no column 'z'"),
     ("convert {d}/t.csv {d}/out.txt --query-column topic --to qrels", 1, "queries without documents"),
     ("convert {d}/t.parquet {d}/out.txt", 1, r"t\.parquet: cannot be read as parquet"),
-    ("describe-all {d}/good.txt", 2, "unknown command 'describe-all', did you mean 'describe'"),
+    ("describe-all {d}/good.txt", 2, "unknown command 'describe-all'. Did you mean 'describe'"),
     ("", 2, "no command is given. `truerank --help` lists the commands"),
 ]
 

@@ -98,7 +98,7 @@ def array(**changes):
         (model_text(version=2), "Upgrade truerank"),
         (model_text(model={"$class": "os.system"}), "unknown class"),
         (model_text(model={"$class": ["x"]}), "unknown class"),
-        (model_text(model={"$class": "RankBoots", "params": {}, "fitted": {}}), "did you mean 'RankBoost'"),
+        (model_text(model={"$class": "RankBoots", "params": {}, "fitted": {}}), "Did you mean 'RankBoost'"),
         (model_text(model={"$class": "x" * 5000}), "unknown class"),
         (model_text(model=array(values=[1.0])), "2 values in an array, got 1"),
         (model_text(model=array(values=[1.0, "rm"])), 'float64, got "rm"'),

@@ -135,7 +135,7 @@ def test_objects_of_other_libraries_say_what_to_pass(sets):
         ({"langevin": True}, "no counterpart"),
         ({"reg_alpha": 0.5}, "alpha is the squared one"),
         ({"max_depth": 3, "depth": 4}, "Pass only depth"),
-        ({"n_estimatros": 3}, "did you mean 'n_estimators'"),
+        ({"n_estimatros": 3}, "Did you mean 'n_estimators'"),
         ({"booster": "dart"}, "rank-svm"),
     ],
 )
@@ -321,7 +321,7 @@ def test_validation_sets_in_the_words_of_newer_releases(sets):
     for bad, words in (
         ({"num_iteration": 2}, "staged_predict"),
         ({"pred_contrib": True}, r"ranker.contributions\(X\)"),
-        ({"qidd": 1}, "did you mean 'qid'"),
+        ({"qidd": 1}, "Did you mean 'qid'"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             gbm.predict(valid.X, **bad)

@@ -120,7 +120,7 @@ def test_spread():
 def test_a_missing_part_is_named(tmp_path):
     with pytest.raises(DataFileError, match=r"S1\.txt"):
         protocol.load_collection(tmp_path, "mq2008")
-    with pytest.raises(InvalidInputError, match="known are"):
+    with pytest.raises(InvalidInputError, match="Choose"):
         protocol.load_collection(tmp_path, "mq2007")
 
 

@@ -172,8 +172,8 @@ def _named(argv: list[str]) -> tuple[str, list[str]]:
         known = {name.rpartition(" ")[2]: name for name in COMMANDS}
         if first in known:
             parser.error(f"unknown command {first!r}. Write `truerank {known[first]}`")
-        near = nearest(first, dict.fromkeys([*COMMANDS, *known]))
-        parser.error(f"unknown command {first!r}{near}. `truerank --help` lists the commands")
+        near = nearest(first, dict.fromkeys([*COMMANDS, *known]), "`truerank --help` lists the commands")
+        parser.error(f"unknown command {first!r}{near}")
     second = argv[1] if len(argv) > 1 else ""
     if second in ("-h", "--help", "--help-all"):
         width = max(map(len, seconds))
@@ -181,7 +181,8 @@ def _named(argv: list[str]) -> tuple[str, list[str]]:
         print("\n".join(f"  {own:{width}}  {COMMANDS[f'{first} {own}'][1]}" for own in seconds))
         parser.exit()
     if second not in seconds:
-        parser.error(f"truerank {first} requires one of {', '.join(seconds)}{nearest(second, seconds)}")
+        found = f", got {second!r}{nearest(second, seconds)}" if second else ""
+        parser.error(f"truerank {first} requires one of {', '.join(seconds)}{found}")
     return f"{first} {second}", argv[2:]
 
 

@@ -25,7 +25,7 @@ def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
         if not equals or not key:
             raise UsageError(f"{option} must be {form}, got {pair!r}")
         if key in found:
-            raise UsageError(f"{option} {key} was given twice")
+            raise UsageError(f"{option} {key} was given twice. Write it once")
         found[key] = text
     return found
 
@@ -92,8 +92,9 @@ def make_ranker(
     unknown = list(filterfalse(known.__contains__, settings))
     if unknown:
         theirs = advice(cls, unknown[0])
-        hint = f": {theirs}" if theirs else nearest(unknown[0], known)
-        raise UsageError(f"{name} has no parameter {unknown[0]!r}{hint}. Its parameters are: {', '.join(known)}")
+        listed = f"Its parameters are: {', '.join(known)}"
+        hint = f": {theirs}. {listed}" if theirs else nearest(unknown[0], known, listed)
+        raise UsageError(f"{name} has no parameter {unknown[0]!r}{hint}")
     if seed is not None:
         # Scripts pass one seed to all commands, so a seed without effect is a note and no error.
         if "random_state" in known:
@@ -107,6 +108,6 @@ def make_ranker(
 
     wrong = next((step for step in prepare if step not in TRANSFORMERS), None)
     if wrong is not None:
-        near = nearest(wrong, TRANSFORMERS)
-        raise UsageError(f"--prepare: unknown transformer {wrong!r}{near}. Choose among {', '.join(TRANSFORMERS)}")
+        near = nearest(wrong, TRANSFORMERS, f"Choose among: {', '.join(TRANSFORMERS)}")
+        raise UsageError(f"--prepare: unknown transformer {wrong!r}{near}")
     return RankerPipeline(list(prepare), ranker)

@@ -86,9 +86,8 @@ def read_clicks(
         )
     known, columns = (*_UBI, "ranker") if kind == "ubi" else (*REQUIRED, *OPTIONAL), columns or {}
     for name in sorted(set(columns) - set(known)):
-        raise InvalidInputError(
-            f"columns has the unknown name {name!r}{nearest(name, known)}. Choose among {', '.join(known)}"
-        )
+        near = nearest(name, known, f"Choose among: {', '.join(known)}")
+        raise InvalidInputError(f"columns has the unknown name {name!r}{near}")
     if path is not None and kind == "ubi":
         return _read_ubi(path, queries, _UBI | columns, (shown_action, click_action), first_position, bad)
     named, required = {name: name for name in known} | columns, {*REQUIRED, *columns}
@@ -128,8 +127,9 @@ def _present(named: dict[str, str], required: set[str], there: list[str]) -> dic
     for name in sorted(required):
         if named[name] not in there:
             shown = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
+            near = nearest(named[name], there, f"Its columns are {shown}")
             raise InvalidInputError(
-                f"the log has no column {named[name]!r}{nearest(named[name], there)}. Its columns are {shown}",
+                f"the log has no column {named[name]!r}{near}",
                 argument="columns",
                 value=named[name],
                 remedies=[Remedy(f"to name the column of the {name}", columns={name: ...})],
@@ -317,9 +317,9 @@ def _query_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any
     for place, row in _json_rows(path):
         hits = row.get("query_response_hit_ids") or []
         if row.get("query_id") is None:
-            raise DataFileError("the query has no query_id", *place)
+            raise DataFileError("the query has no query_id. Add it, or remove the line", *place)
         if not isinstance(hits, list):
-            raise DataFileError("query_response_hit_ids must be a list", *place)
+            raise DataFileError(f"query_response_hit_ids must be a list, got {hits!r:.60}", *place)
         yield place, row, hits
 
 
@@ -337,7 +337,9 @@ def _event_rows(
             continue
         document = _id_at(row, "event_attributes.object.object_id", place)
         if document is None:
-            raise DataFileError(f"the {action} has no event_attributes.object.object_id", *place)
+            raise DataFileError(
+                f"the {action} has no event_attributes.object.object_id. Add it, or remove the line", *place
+            )
         yield place, row, document
 
 

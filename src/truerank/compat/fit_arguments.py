@@ -319,7 +319,7 @@ def refuse_unknown(ranker: Any, other: Mapping[str, Any], refused: Mapping[str, 
             problems[key] = f"settings go to the constructor, {ready(name, {ours: value})}"
         else:
             taken = [*inspect.signature(type(ranker).fit).parameters, "group", "eval_group"]
-            problems[key] = nearest(key, taken).lstrip(", ") or "unknown"
+            problems[key] = nearest(key, taken).lstrip(". ") or "unknown"
     if not problems:
         return
     default = (

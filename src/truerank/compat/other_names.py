@@ -15,7 +15,7 @@ import numpy as np
 
 from truerank.compat.name_table import INSTEAD, NEAR, NOTHING_LIKE_IT, OBJECTIVES, SAME, WARNED, WITHOUT_EFFECT
 from truerank.core.errors import InvalidInputError, warn
-from truerank.core.names import nearest
+from truerank.core.names import nearest, similar
 
 _CUTOFFS = ("eval_at", "ndcg_eval_at", "ndcg_at", "map_eval_at", "map_at")
 _SETTINGS = re.compile(r"top=(\d+)")
@@ -67,7 +67,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any], *,
         elif name in WARNED:
             notes.append(f"{name}={value!r:.60} has no effect: {WARNED[name]}")
         else:
-            refused[name] = advice(cls, name) or nearest(name, known).lstrip("; ") or "unknown"
+            refused[name] = advice(cls, name) or nearest(name, known).lstrip(". ") or "unknown"
     if refused:
         raise InvalidInputError(_refusal(cls, refused, given, result, known), code="unknown-parameter")
     if not begun and "objective" in known and "objective" not in result and not given.keys() <= known.keys():
@@ -102,8 +102,8 @@ def _refusal(
     about = lines[0] if len(lines) == 1 else "".join(f"\n  {line}" for line in lines)
     kept = dict(result)
     for name in refused:  # a name with a typing error
-        if close := re.search(r"did you mean '(\w+)'", nearest(name, known)):
-            kept.setdefault(close[1], given[name])
+        if close := similar(name, known):
+            kept.setdefault(close, given[name])
     return (
         f"{cls.__name__} does not have {len(lines)} of the parameters: {about}\nWrite: {ready(cls.__name__, kept)}"
         f"\nand: ranker.fit(X, y, qid=qid)"

@@ -109,8 +109,8 @@ def alternatives(remedies: Iterable[Remedy], wording: Wording = PYTHON, between:
 
 
 def _joined(what: str, remedies: Iterable[Remedy], wording: Wording) -> str:
-    end, between = ("\n", "\nor ") if "\n" in what else (". ", ", or ")  # lines after a list of problems
-    advice = alternatives(remedies, wording, between)
+    end, between = ("\n", "\nor ") if "\n" in what else (" " if what.endswith("?") else ". ", ", or ")
+    advice = alternatives(remedies, wording, between)  # on its own lines after a list of problems
     return f"{what.rstrip('.')}{end}{advice[0].upper()}{advice[1:]}" if advice else what
 
 

@@ -49,21 +49,32 @@ def unknown(table: Mapping[str, object], name: str, kind: str) -> str:
     from truerank.core.method_names import called_here
 
     hint = called_here(name)
-    more = f"; it is {hint}" if hint else f"{nearest(name, table)}; known are: {', '.join(table)}"
+    more = f"; it is {hint}" if hint else nearest(name, table, f"Choose among: {', '.join(table)}")
     return f"unknown {kind} {name!r}{more}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the words of an error message that suggest a known name, or "" if none is similar.
+def similar(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most similar to a name, or None if none is similar.
 
     Case and the difference of `_` and `-` are ignored.
 
-    >>> nearest("ada_rank", ["adarank", "rank-svm"]), nearest("tfidf", ["adarank"])
-    (", did you mean 'adarank'?", '')
+    >>> similar("ada_rank", ["adarank", "rank-svm"])
+    'adarank'
     """
     plain = {_plain(other): other for other in known}
     near = difflib.get_close_matches(_plain(str(name)), plain, n=1)
-    return f", did you mean {plain[near[0]]!r}?" if near else ""
+    return plain[near[0]] if near else None
+
+
+def nearest(name: str, known: Iterable[str], more: str = "") -> str:
+    """Return the end of an error message about an unknown name: a similar known name, if any, and the sentence `more`.
+
+    >>> nearest("ada_rank", ["adarank", "rank-svm"], "Use --list"), nearest("tfidf", ["adarank"], "Use --list")
+    (". Did you mean 'adarank'? Use --list", '. Use --list')
+    """
+    near = similar(name, known)
+    sentences = ("" if near is None else f"Did you mean {near!r}?", more)
+    return ". " + " ".join(filter(None, sentences)) if any(sentences) else ""
 
 
 def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
@@ -74,12 +85,12 @@ def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
     from dataclasses import fields  # a tenth of the time that commands need to start
 
     name, opened, rest = text.strip().partition("(")
-    if name not in known or (opened and not rest.endswith(")")):
-        raise InvalidInputError(
-            f"unknown {kind} {text!r}{nearest(name, known)}. Choose among: {', '.join(known)}. Settings are written "
-            "NAME(key=value, key=value)",
-            code="unknown-name",
-        )
+    if name not in known:
+        listed = f"Choose among: {', '.join(known)}. Settings are written NAME(key=value, key=value)"
+        raise InvalidInputError(f"unknown {kind} {text!r}{nearest(name, known, listed)}", code="unknown-name")
+    if opened and not rest.endswith(")"):
+        closed = f"{name}({rest.partition(')')[0]})"
+        raise InvalidInputError(f"{text!r} does not end with a closing bracket. Write {closed}", code="brackets")
     kinds = {own.name: {"float": float, "int": int}.get(str(own.type), str) for own in fields(known[name])}
     settings: dict[str, Any] = {}
     for pair in filter(None, map(str.strip, rest.removesuffix(")").split(","))):

@@ -62,10 +62,8 @@ def chosen_columns(
                 own = []
             if not own:
                 shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
-                raise InvalidInputError(
-                    f"{what}: there is no column {entry!r}{nearest(entry, places)}. The columns are {shown}",
-                    argument=what,
-                )
+                near = nearest(entry, places, f"The columns are {shown}")
+                raise InvalidInputError(f"{what}: there is no column {entry!r}{near}", argument=what)
             found |= dict.fromkeys(own)
         return list(found)
 
@@ -101,7 +99,9 @@ def _numbered(entry: str, width: int, what: str) -> list[int]:
         first, _, last = part.partition("-")
         low, high = int(first), int(last or first)
         if not 1 <= low <= high <= width:
-            raise InvalidInputError(f"{what}: {part} is outside the columns 1 to {width}", argument=what)
+            raise InvalidInputError(
+                f"{what}: {part} is outside the columns 1 to {width}. Count columns from 1", argument=what
+            )
         found += range(low - 1, high)
     return found
 
@@ -156,7 +156,8 @@ def check_columns(names: Sequence[str], known: Collection[str]) -> None:
     if missing:
         more = f" and {len(missing) - 1} more of the columns" if len(missing) > 1 else ", a column"
         raise InvalidInputError(
-            f"the data lack {missing[0]!r}{more} that the model requires{nearest(missing[0], known)}",
+            f"the data lack {missing[0]!r}{more} that the model requires"
+            f"{nearest(missing[0], known, 'Add what is missing, or train without it')}",
             code="lost-column",
         )
 

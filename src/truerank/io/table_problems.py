@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, Remedy
-from truerank.core.names import nearest
+from truerank.core.names import similar
 from truerank.data.grouping import is_missing, refuse_nested
 from truerank.io.judgements.roles import DOCUMENT, GRADE, QUERY, is_usual, plain, role_like
 
@@ -191,10 +191,11 @@ def lacking(role: str, wanted: str, names: Sequence[str], *, found: str | None =
 
     `found` is the probable column, by default the column with a usual name.
     """
-    shown = ". Its columns are " + ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
-    found = found or likely(role, names)
-    guess = f"; {found!r} is probably the {role}" if found else ""
-    text = f"the table has no column {wanted!r} ({role}){nearest(wanted, names)}{guess}{shown if listed else ''}"
+    shown = "Its columns are " + ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
+    found, near = found or likely(role, names), similar(wanted, names)
+    guess = "" if found in (None, near) else f"{found!r} is probably the {role}. "
+    question = f". Did you mean {near!r}? " if near else "; " if guess else ". "
+    text = f"the table has no column {wanted!r} ({role}){question}{guess}{shown if listed else ''}".rstrip(". ")
     return Problem(text, (Remedy(**{role: found or ...}),))
 
 

@@ -232,9 +232,10 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
             code="ambiguous",
         )
     if base is None:
+        theirs = "trec_eval's map, ndcg, ndcg_cut_k, P_k, recall_k, recip_rank …"
+        listed = f"Choose among: {', '.join(MEASURES)}, and {theirs}"
         raise InvalidInputError(
-            f"unknown measure {name!r} in {text!r}{nearest(name, (*SYNONYMS, *MEASURES))}; known are "
-            f"{', '.join(MEASURES)}, and trec_eval's map, ndcg, ndcg_cut_k, P_k, recall_k, recip_rank …",
+            f"unknown measure {name!r} in {text!r}{nearest(name, (*SYNONYMS, *MEASURES), listed)}",
             code="unknown-measure",
         )
     positional, settings = _arguments(inside or "", text)
@@ -242,7 +243,7 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
         settings["p"] = float(f"0.{persistence}")  # ranx's rbp.95
     if cut is not None:
         if base.AT in settings:
-            raise InvalidInputError(f"{text!r}: the {base.AT} was given twice", code="given-twice")
+            raise InvalidInputError(f"{text!r}: the {base.AT} was given twice. Write it once", code="given-twice")
         settings[base.AT] = _after_at(cut, base, text)
     if "dcg" in settings:  # ir_measures's word for gain and discount together
         forms = {"log2": "linear", "exp-log2": "exponential"}
@@ -298,7 +299,7 @@ def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         if "repeated" in reason:
-            raise InvalidInputError(f"{text!r}: {reason.split(': ')[-1]} was given twice") from None
+            raise InvalidInputError(f"{text!r}: {reason.split(': ')[-1]} was given twice. Write it once") from None
         raise InvalidInputError(
             f"{text!r}: cannot read the value {inside!r}. Expected name=value, …", code="setting"
         ) from None
@@ -309,7 +310,9 @@ def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
     settings: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg in settings:
-            raise InvalidInputError(f"{text!r}: {keyword.arg or '**'} was given twice", code="given-twice")
+            raise InvalidInputError(
+                f"{text!r}: {keyword.arg or '**'} was given twice. Write it once", code="given-twice"
+            )
         settings[keyword.arg] = _value(keyword.value, inside, text)
     return [_value(argument, inside, text) for argument in call.args], settings
 

@@ -407,12 +407,9 @@ def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
             code="gone",
         )
     if cls is None:
-        near = nearest(_quoted(name), _class_names())
-        raise ModelFileError(
-            f"unknown class {_quoted(name)}{near}. A newer version, or a plug-in that is not installed, may have "
-            "written the file.",
-            code="unknown-class",
-        )
+        writer = "A newer version, or a plug-in that is not installed, may have written the file."
+        near = nearest(_quoted(name), _class_names(), writer)
+        raise ModelFileError(f"unknown class {_quoted(name)}{near}", code="unknown-class")
     fields = scikit_learn.fields_of(cls) if target is None else fields_of(cls)
     params: Any = value.get("params")
     fitted: Any = value.get("fitted")

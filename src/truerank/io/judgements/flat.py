@@ -134,8 +134,9 @@ def named(content: Content, names: Mapping[str, str], *, ungraded: bool = False)
     chosen = {names[role]: usual for role, usual in _USUAL.items() if role in names and role != "grade"}
     if absent := [name for name in (*chosen, *judges) if name not in table.header]:
         role = next((role for role, name in names.items() if name == absent[0]), "grade")
-        text = f"the file has no column {absent[0]!r} ({role}){nearest(absent[0], table.header)}; its columns are"
-        raise DataFileError(f"{text} {few(table.header)}", table.name, remedies=[Remedy(**{role: ...})])
+        near = nearest(absent[0], table.header, f"Its columns are {few(table.header)}")
+        text = f"the file has no column {absent[0]!r} ({role}){near}"
+        raise DataFileError(text, table.name, remedies=[Remedy(**{role: ...})])
     # A column that has the usual name already keeps its cells, and has no role.
     new = {*chosen.values(), *["rating"] * (bool(judges) or ungraded), *["judge"] * (len(judges) > 1)}
     kept = [name for name in table.header if name not in judges]
