@@ -29,14 +29,15 @@ MESSAGES = {
     'have (1), or pass topics="all" for all topics of the qrels (2), where a topic that a run lacks counts 0':
         lambda: truerank.compare(QRELS, {"a": RUN, "b": OTHER}, "AP"),
     "a comparison requires at least two rankers, got 1": lambda: truerank.compare(QRELS, {"a": RUN}, "AP"),
-    "baseline 'c' is not among a, b": lambda: truerank.compare(QRELS, {"a": RUN, "b": RUN}, "AP", baseline="c"),
+    "there is no system 'c'. Choose the baseline among: a, b":
+        lambda: truerank.compare(QRELS, {"a": RUN, "b": RUN}, "AP", baseline="c"),
     "at_most must be a number in (0, 1), got 2.0": lambda: truerank.Cutoff(at_most=2.0).fit([1, 2], [0, 1], qid=[1, 1]),
     "n_estimators must be an integer >= 1, got 2.0": lambda: check_positive_int(2.0, "n_estimators"),
     "C must be a number in (0, inf), got 0": lambda: check_number(0, "C", "(0, inf)"),
     "update must be one of 'b', 'c', got 'a'": lambda: check_choice("a", "update", ["b", "c"]),
     "loss must be a function of (grades, depth), got '(grades)'":
         lambda: check_function(lambda grades: 0.0, "loss", "grades, depth"),
-    "qid is missing (None) in row 1. Give every row a query id":
+    "qid is missing (None) in row 2. Give every row a query id":
         lambda: truerank.RankingData([[1.0], [2.0]], [0, 1], qid=[1, None]),
     "qid must have one query id for each of the 2 rows, got 1":
         lambda: truerank.RankingData([[1.0], [2.0]], [0, 1], qid=[1]),

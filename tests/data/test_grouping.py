@@ -52,8 +52,8 @@ def test_grouping_is_stable_and_in_order_of_first_appearance(qid):
 @pytest.mark.parametrize(
     ("qid", "message"),
     [
-        ([1, None], "row 1"),
-        ([1.0, float("nan")], "row 1"),
+        ([1, None], "row 2"),
+        ([1.0, float("nan")], "row 2"),
         ([[1], [2]], "row 1: a list is not an id"),
         ([1, "1"], "1 in row 1 .number. and '1' in row 2 .text."),
         ([b"a", b"\xff"], "row 2: .*not UTF-8"),

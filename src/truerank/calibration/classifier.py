@@ -428,7 +428,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return decide(self.predict_proba(X), **costs)
         if self._kind() == "classes":
             raise InvalidInputError(
-                "several classes require costs: least_expected_cost(predict_proba(X), costs)", argument="costs"
+                "several classes require costs. Call least_expected_cost(predict_proba(X), costs)", argument="costs"
             )
         return np.stack([decide(column, **costs) for column in self.predict_proba(X).T], axis=1)
 

@@ -497,7 +497,9 @@ def _columns(scores: ArrayLike, name: str) -> np.ndarray:
         raise InvalidInputError(f"{name} must have shape (n,) or (n, r) with at least one row, got {np.shape(scores)}")
     bad = np.isinf(columns) | (np.isnan(columns) & (np.arange(columns.shape[1]) == 0))
     if bad.any():
-        what = f"{name} has {columns[bad][0]} in row {np.argwhere(bad)[0, 0]}, and only further columns may have NaN"
+        what = (
+            f"{name} has {columns[bad][0]} in row {np.argwhere(bad)[0, 0] + 1}, and only further columns may have NaN"
+        )
         raise InvalidInputError(what, argument=name)
     return columns
 

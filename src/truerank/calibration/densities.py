@@ -248,7 +248,7 @@ class GaussianCalibrator(DensityCalibrator):
 
 
 class AsymmetricGaussianCalibrator(DensityCalibrator):
-    """Two half Gaussians with one mode for each class: "A. Gauss" of Bennett (2003), equation 2.
+    """Calibrate with two half Gaussians that meet at one mode, for each class ("A. Gauss" of Bennett 2003, equation 2).
 
         p(s) = 2/(√(2π)(σ_l + σ_r)) · exp(-(s - θ)²/(2σ²)),  σ = σ_l for s ≤ θ, σ_r for s > θ
 

@@ -25,7 +25,7 @@ else:
             for name, value in params.items():
                 if name not in self.get_params():
                     known = ", ".join(self.get_params())
-                    raise InvalidInputError(f"{type(self).__name__} has no parameter {name!r}, only {known}")
+                    raise InvalidInputError(f"{type(self).__name__} has no parameter {name!r}. It has: {known}")
                 setattr(self, name, value)
             return self
 

@@ -169,7 +169,9 @@ def _figures(
         }
     there = true.any(axis=1) | (unseen > 0)
     if not there.any():
-        raise common.InvalidInputError(f"none of the {len(true)} documents has a label, but at least one is required")
+        raise common.InvalidInputError(
+            f"none of the {len(true)} documents has a label, but at least one is required. Add the labels of a document"
+        )
     return {
         "documents": int(there.sum()),
         "without_label": int((~there).sum()),

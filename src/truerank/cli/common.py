@@ -448,7 +448,9 @@ def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[s
         if len(words) not in (0, 2):
             raise DataFileError(f"expected {form!r}, got {line.strip()[:60]!r}", path, number)
         if words and pairs.setdefault(words[0], words[1]) != words[1]:
-            raise DataFileError(f"{words[0]!r} occurs twice, with {pairs[words[0]]!r} and {words[1]!r}", path, number)
+            raise DataFileError(
+                f"{words[0]!r} occurs twice, with {pairs[words[0]]!r} and {words[1]!r}. Remove a line", path, number
+            )
     return pairs
 
 

@@ -133,7 +133,9 @@ def _judgements(args: Arguments) -> int | None:
 
 def _read(args: Arguments) -> truerank.RankingData:
     if common.table_kind(args.input) and (args.groups or args.sparse or args.n_features):
-        raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, but IN is a table")
+        raise common.UsageError(
+            "--groups, --sparse and --n-features are for LETOR text, but IN is a table. Leave them out"
+        )
     try:
         return common.read_data(
             args.input,
@@ -158,7 +160,8 @@ def _write_qrels(data: truerank.RankingData, output: str) -> None:
     from truerank.io.trec import Qrels
 
     if data.doc_ids is None or data.y is None:
-        raise common.InvalidInputError("qrels require document ids and grades, but the data lack one of them")
+        lacking = "document ids. Add them: `# docid = ID`" if data.doc_ids is None else "grades. Add them"
+        raise common.InvalidInputError(f"qrels require document ids and grades, but the data have no {lacking}")
     query_ids = np.array([str(name) for name in data.query_ids.tolist()])
     own = data.judgements()
     known = np.ones(data.n_rows, dtype=bool) if own.judged is None else own.judged

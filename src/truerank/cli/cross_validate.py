@@ -72,7 +72,10 @@ def run(args: Arguments) -> int:
     settings = ranker_options.parse_settings(args.set)
     place = Path(args.folds)
     if args.curve and not place.is_file():
-        raise common.UsageError(f"--curve divides the queries of one file, and {args.folds} is a folder or pattern")
+        raise common.UsageError(
+            f"--curve divides the queries of one file, and {args.folds} is a folder or pattern. "
+            "Name one file, or leave --curve out"
+        )
     if args.curve:
         return _curve(args, settings)
     names = [args.ranker, *args.against]

@@ -37,7 +37,9 @@ def run(args: Arguments) -> int:
     probabilities, scores, data, seen = _probabilities(args)
     if args.top is not None:
         if data is None:
-            raise common.UsageError("--top requires DATA, because scores do not name their queries")
+            raise common.UsageError(
+                "--top requires DATA, because scores do not name their queries. Name DATA, and a calibrated ranker"
+            )
         query = data.restore(data.query_index)
         expected = expected_relevant(probabilities, args.top, qid=data.restore(data.qid), scores=scores)
         queries = data.query_ids[list(dict.fromkeys(query.tolist()))].tolist()

@@ -45,7 +45,10 @@ def _describe(args: Arguments, client: Any) -> int:
     if args.scores is not None and n_files != 1:
         raise common.UsageError("--scores requires a single DATA file. Name one file")
     if args.categorical and not any(common.table_kind(path) for _, paths in groups for path in paths):
-        raise common.UsageError("--categorical names columns of tables, but no DATA is a table")
+        raise common.UsageError(
+            "--categorical names columns of tables, but no DATA is a table. Leave --categorical out, or name a CSV or "
+            "Parquet file"
+        )
     findings: list[Any] = []
     files: list[dict[str, Any]] = []
     for label, paths in groups:

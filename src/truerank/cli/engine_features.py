@@ -108,7 +108,9 @@ def read_features(args: Arguments, engine: Engine, solr: bool) -> FeatureSet:
             "--qrels, this command makes a starting set from the index"
         )
     if own is None:
-        raise common.InvalidInputError(f"{engine.url}: the engine has no feature set {args.feature_set!r}")
+        raise common.InvalidInputError(
+            f"{engine.url}: the engine has no feature set {args.feature_set!r}. Name another one, or --features FILE"
+        )
     return replace(own, index=args.index or own.index, id=args.key or own.id, name=args.feature_set or own.name)
 
 

@@ -40,7 +40,9 @@ def run(args: Arguments) -> int:
     from truerank.export.deployment import LARGE, SMALLER, search_request
 
     if args.show_request and search_request('{"script": {}}', args.to) is None:
-        raise common.UsageError(f"--show-request is for search engines with JSON requests, but --to is {args.to}")
+        raise common.UsageError(
+            f"--show-request is for search engines with JSON requests, but --to is {args.to}. Leave --show-request out"
+        )
     cutoff = None if args.cutoff is None else load_cutoff(args.cutoff)
     names = common.read_names(args.feature_names)
     model = common.load_ranker(args.model)

@@ -116,7 +116,10 @@ def _with_vectors(data: truerank.RankingData, args: Arguments) -> truerank.Ranki
     of_queries = args.query_vectors or []
     if len(args.vectors) != len(of_queries):
         given = f"{len(args.vectors)} and {len(of_queries)}"
-        raise common.UsageError(f"--vectors and --query-vectors must name the same number of files, got {given}")
+        raise common.UsageError(
+            f"--vectors and --query-vectors must name the same number of files, got {given}. "
+            "Name two files for each encoder"
+        )
     names = [os.path.splitext(os.path.basename(path))[0] for path in args.vectors]
     if twice := repeated(names):
         raise common.UsageError(f"two files of --vectors have the name {twice[0]!r}, which names columns. Rename one")

@@ -74,7 +74,9 @@ def _urls(path: str | None, names: list[str]) -> list[str] | None:
     known = common.read_pairs(lines, "id URL", path)
     missing = [name for name in names if name not in known]
     if missing:
-        raise DataFileError(f"node {missing[0]!r} has no URL ({len(missing)} are missing)", path)
+        raise DataFileError(
+            f"node {missing[0]!r} has no URL ({len(missing)} are missing). Add a line `{missing[0]} URL`", path
+        )
     return [known[name] for name in names]
 
 

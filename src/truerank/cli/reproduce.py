@@ -64,7 +64,9 @@ def run(args: Arguments) -> int:
     try:
         told = json.loads(read_text(args.record))
     except ValueError as error:
-        raise DataFileError(f"not JSON ({error})", args.record, code="record") from error
+        raise DataFileError(
+            f"not JSON ({error}). Name a file that --{_RECORD} wrote", args.record, code="record"
+        ) from error
     kept: dict[str, Any] = dict.fromkeys(("command", "files", "versions", "figures"))
     kept |= told if isinstance(told, dict) else {}
     words = [str(word) for word in kept["command"] or ()] if kept.get("schema") == _SCHEMA else []
@@ -82,7 +84,7 @@ def run(args: Arguments) -> int:
         with redirect_stdout(printed):
             code = main([*words, *([] if "--json" in words else ["--json"])])
         if code:
-            raise common.UsageError(f"the recorded command ended with exit code {code}")
+            raise common.UsageError(f"the recorded command ended with exit code {code}. Correct the error above")
         before, after = dict(_leaves(kept["figures"])), dict(_leaves(json.loads(printed.getvalue())))
         differ = [[name, before.get(name), after.get(name)] for name in sorted({*before, *after})
                   if not _equal(before.get(name), after.get(name))]  # fmt: skip

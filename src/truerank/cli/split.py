@@ -86,7 +86,9 @@ def _parts(query_ids: np.ndarray, test: float, validation: float, seed: int) -> 
     sizes = {"validation": validation, "test": test}
     counts = {name: max(1, round(share * n)) for name, share in sizes.items() if share}
     if sum(counts.values()) >= n:
-        raise common.InvalidInputError(f"{common.counted(n, 'query')} cannot be divided into {len(counts) + 1} files")
+        raise common.InvalidInputError(
+            f"{common.counted(n, 'query')} cannot be divided into {len(counts) + 1} files. Use smaller shares"
+        )
     drawn = name_order(query_ids)[stream(seed, "split").permutation(n)]
     parts, start = {}, 0
     for name in ("test", "validation"):

@@ -126,7 +126,7 @@ def _parser(files: list[str]) -> Parser | None:
 
 
 def _set(options: Options, letter: str, value: str) -> None:
-    """Apply an option. The last value counts if an option is given several times."""
+    """Apply an option. Each `-m` adds a measure; of a repeated other option, the last value counts."""
     from truerank.compat.trec_eval import atol, named_measures
 
     match letter:

@@ -146,7 +146,9 @@ class Examination(Result):
                 f"log must be a ClickLog, got {type(log).__name__}. Read a log with read_clicks", argument="log"
             )
         if not log.clicked.any():
-            raise InvalidInputError("the log has no clicks, which an estimate requires", code="no-clicks")
+            raise InvalidInputError(
+                "the log has no clicks, which an estimate requires. Check its column `clicked`", code="no-clicks"
+            )
         if (self.method == "em") != (features is not None):
             raise InvalidInputError(
                 'only method="em" uses features, and requires them. Write Examination(method="em").fit(log, features)',

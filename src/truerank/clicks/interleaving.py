@@ -13,7 +13,7 @@ from truerank.clicks.log import ClickLog
 from truerank.clicks.sequences import Sequence, confidence_sequence
 from truerank.core.checks import as_array, as_numbers, check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import table
+from truerank.core.printing import counted, table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import query_of_rows, ranks_by_query
@@ -180,7 +180,9 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     teams = log.team_ids.tolist()
     pairs = list(combinations(range(len(teams)), 2))
     if not pairs:
-        raise InvalidInputError(f"the log has {len(teams)} team, but a comparison requires two")
+        raise InvalidInputError(
+            f"the log has {counted(len(teams), 'team')}, but a comparison requires two. Pass a log of interleaved lists"
+        )
     level = check_number(level, "level", "(0, 1)")
     arrival = np.arange(log.n_rows) if log.time is None else np.argsort(log.time, kind="stable")
     arrival = arrival[codes[arrival] >= 0]

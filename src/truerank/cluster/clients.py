@@ -80,6 +80,7 @@ def connect(where: str) -> Any:
     if kind in ("tcp", "tls", "ucx", "ws") and rest.startswith("//"):
         return Client(where, direct_to_workers=True, timeout=30)
     raise InvalidInputError(
-        f"the address of a cluster must be local:N (N worker processes) or tcp://scheduler:port, got {where!r}",
+        "the address of a cluster must be local:N (N worker processes), or the address of a scheduler such as "
+        f"tcp://host:8786 or tls://host:8786, got {where!r}",
         code="cluster-address",
     )

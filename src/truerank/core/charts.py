@@ -61,7 +61,8 @@ class Chart:
         ending = os.fspath(path).rpartition(".")[2].lower()
         if ending not in (*_WRITERS, "json"):
             raise InvalidInputError(
-                f"{os.fspath(path)}: the kind of picture is unknown", argument="path",
+                f"{os.fspath(path)}: the name of a picture must end in .svg, .png, .pdf, .html or .json",
+                argument="path",
                 expected="a name that ends in .svg, .png, .pdf, .html or .json",
             )  # fmt: skip
         content = json.dumps(self.to_dict()) if ending == "json" else self._drawn(ending)

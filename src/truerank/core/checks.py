@@ -114,7 +114,7 @@ def as_vector(values: ArrayLike, name: str, n: int | None = None, interval: str 
         if not inside.all():
             row = int(np.argmin(inside))
             expected = "finite numbers" if interval == "(-inf, inf)" else f"numbers in {interval}"
-            raise InvalidInputError(f"{name} must be {expected}, got {array[row]} in row {row}", argument=name)
+            raise InvalidInputError(f"{name} must be {expected}, got {array[row]} at index {row}", argument=name)
     return array
 
 

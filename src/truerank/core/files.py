@@ -259,7 +259,9 @@ def check_target(path: str | os.PathLike[str]) -> None:
     if not name:
         raise InvalidInputError("the name of the output is empty. Name a file", code="no-name")
     if "\0" in name:
-        raise InvalidInputError(f"{name!r}: the name of a file cannot contain a NUL character", code="nul")
+        raise InvalidInputError(
+            f"{name!r}: the name of a file cannot contain a NUL character. Name another file", code="nul"
+        )
     try:
         number = _written_directly(name)
         if number is not None and number >= 0:

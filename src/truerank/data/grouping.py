@@ -269,7 +269,7 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     """
     if qid is None:
         if n_rows is None:
-            raise InvalidInputError("qid=None requires the number of rows", argument="qid")
+            raise InvalidInputError("qid=None requires the number of rows. Pass n_rows", argument="qid")
         refuse_one_long_list(n_rows)
         return one_query(n_rows)
     if isinstance(qid, str | bytes):
@@ -324,7 +324,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
         values = values.astype(np.float64, copy=False)  # the bound below is beyond float16
         if np.isnan(values).any():
             row = int(np.flatnonzero(np.isnan(values))[0])
-            raise InvalidInputError(f"qid is missing (nan) in row {row}. Give every row a query id", argument="qid")
+            raise InvalidInputError(f"qid is missing (nan) in row {row + 1}. Give every row a query id", argument="qid")
         if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_EXACT):
             return values.astype(np.int64), None
     if values.dtype.kind in "ufU":
@@ -335,7 +335,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
     for row, value in enumerate(values.tolist()):
         if is_missing(value):
             raise InvalidInputError(
-                f"qid is missing ({value!r}) in row {row}. Give every row a query id", argument="qid"
+                f"qid is missing ({value!r}) in row {row + 1}. Give every row a query id", argument="qid"
             )
         codes[row] = seen.setdefault(value, len(seen))
     names = np.empty(len(seen), dtype=object)

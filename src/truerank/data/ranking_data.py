@@ -253,7 +253,7 @@ class RankingData(Grouping):
         return np.asarray(model.predict(self.replaced(order=None)), dtype=np.float64)
 
     def as_grouped(self) -> RankingData:
-        """Return the rows with the grouped order as the caller's order."""
+        """Return the rows in grouped order, without the caller's order."""
         return self.replaced(order=None)
 
     def inside(self, outer: Any, name: str) -> RankingData:
@@ -307,10 +307,13 @@ class RankingData(Grouping):
             Without parts, or on parts with different columns, orders of columns, or numbers for categories.
         """
         if not parts:
-            raise InvalidInputError("concatenate: got no parts")
+            raise InvalidInputError("concatenate: got no parts. Pass at least one RankingData")
         widths = {part.n_features for part in parts}
         if len(widths) > 1:
-            raise InvalidInputError(f"concatenate: the parts have different numbers of features: {sorted(widths)}")
+            raise InvalidInputError(
+                f"concatenate: the parts have different numbers of features: {sorted(widths)}. Read all parts with the "
+                "same features or n_features"
+            )
         names = next((part.feature_names for part in parts if part.feature_names is not None), None)
         for number, part in enumerate(parts, 1):
             if part.feature_names is not None and names is not None and part.feature_names != names:
@@ -356,7 +359,9 @@ class RankingData(Grouping):
     def judgements(self) -> Judgements:
         """Return the judgements for measures: grades, offsets, and document ids as tie keys."""
         if self.y is None:
-            raise InvalidInputError("the data have no grades (y), which measures and training require")
+            raise InvalidInputError(
+                "the data have no grades (y), which measures and training require", remedies=[Remedy(y=...)]
+            )
         grades, judged = self.y, self.judged
         if self.pooled is not None:
             grades = np.where(self.pooled, -1.0, grades)
@@ -496,7 +501,9 @@ def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
         raise InvalidInputError(f"inconsistent numbers of samples: y has {len(grades)} grades, but X has {n_rows} rows")
     if not np.isfinite(grades).all():
         row = int(np.flatnonzero(~np.isfinite(grades))[0])
-        raise InvalidInputError(f"Input y contains NaN or infinity: row {row} has grade {grades[row]}", argument="y")
+        raise InvalidInputError(
+            f"Input y contains NaN or infinity: y[{row}] is {grades[row]}. Give every row a finite grade", argument="y"
+        )
     return np.ascontiguousarray(grades)
 
 

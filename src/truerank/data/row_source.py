@@ -17,7 +17,7 @@ from typing import Any, NoReturn, Protocol, Self, runtime_checkable
 import numpy as np
 
 from truerank.core.checks import is_dask
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import resolve
 from truerank.core.threads import Workers
 from truerank.core.types import Scorer
@@ -174,7 +174,7 @@ class RowSource(ABC):
         return self.sample(chosen)
 
     def as_grouped(self) -> Self:
-        """Return the rows with the grouped order as the caller's order."""
+        """Return the rows, whose order already is the grouped order."""
         return self
 
     def describe(self) -> Description:
@@ -237,7 +237,9 @@ class RowSource(ABC):
     def judgements(self) -> Judgements:
         """Return grades and offsets of all parts: 16 bytes for each row."""
         if not self.description.judged:
-            raise InvalidInputError("the data have no grades (y), which measures and training require")
+            raise InvalidInputError(
+                "the data have no grades (y), which measures and training require", remedies=[Remedy(y=...)]
+            )
         return self.without_features().judgements()
 
     @property
@@ -296,7 +298,10 @@ class RowSource(ABC):
         for number, (values, order) in enumerate(zip(scores, self.each(attrgetter("order")))):
             values, n = np.asarray(values, dtype=np.float64), int(self.rows_by_part[number])
             if values.shape != (n,):
-                raise InvalidInputError(f"partition {number} has {n} rows, but its scores have shape {values.shape}")
+                raise InvalidInputError(
+                    f"partition {number} has {n} rows, but its scores have shape {values.shape}. "
+                    "Pass the scores as predict returns them"
+                )
             grouped.append(values if order is None else values[order])
         return np.concatenate(grouped)
 

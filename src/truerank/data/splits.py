@@ -262,7 +262,7 @@ class QueryTimeSplit(_QuerySplitter):
         if isinstance(self.time, Mapping):
             lacking = [query for query in grouping.query_ids.tolist() if query not in self.time]
             if lacking:
-                raise InvalidInputError(f"time has no entry for query {lacking[0]!r}", argument="time")
+                raise InvalidInputError(f"time has no entry for query {lacking[0]!r}. Add its time", argument="time")
             times = np.array([self.time[query] for query in grouping.query_ids.tolist()])
         else:
             given = np.asarray(self.time)

@@ -226,7 +226,10 @@ def reranking_depth(
     """
     delta = checked_margin(margin)
     if delta is None:
-        raise InvalidInputError("margin must be a number above 0, got None", argument="margin")
+        raise InvalidInputError(
+            "margin must be a number above 0, got None. Pass the largest loss to accept, such as margin=0.01",
+            argument="margin",
+        )
     by = parse_measure(measure, convention).check_mean()
     pool = RunPool(dict(zip(_NAMES, (first, reranked))), as_qrels(qrels))
     rank, score = _lists(pool)
@@ -244,7 +247,9 @@ def reranking_depth(
     known = ~np.isnan(values).any(axis=1)
     values = values[known]
     if len(values) < 2:
-        raise InvalidInputError(f"{by.name} has a value for {counted(len(values), 'query')}, but two are required")
+        raise InvalidInputError(
+            f"{by.name} has a value for {counted(len(values), 'query')}, but two are required. Judge more queries"
+        )
     verdicts = [_against_full(values, column, delta, by) for column in range(len(tried) - 1)]
     chosen = tried[chosen_depth([one.not_worse for one in verdicts])]
     differences = values[:, :-1] - values[:, -1:]
@@ -299,7 +304,8 @@ def _checked_depths(depths: Sequence[int] | None, full: int) -> list[int]:
     tried = sorted({check_positive_int(k, "depths") for k in depths} | {full})
     if tried[-1] > full:
         raise InvalidInputError(
-            f"depth {tried[-1]} is above {full}, the last rank for which the reranker has a score", argument="depths"
+            f"depth {tried[-1]} is above {full}, the last rank for which the reranker has a score. Omit it",
+            argument="depths",
         )
     return [0, *tried]
 

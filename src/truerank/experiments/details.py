@@ -224,7 +224,7 @@ def rankings_of(evidence: Any) -> Rankings:
 
 
 def _ranked(evidence: Any, name: str, queries: Iterable[int]) -> list[list[dict[str, Any]]]:
-    """Return the first documents of a system for some queries, by number."""
+    """Return the first documents of a system for each query number in `queries`."""
     system, found = _system(evidence, name), []
     reasons, judgements = _reasons(system, _rows(evidence.experiment)), system.judgements
     keys, grades = judgements.tie_keys, np.where(judgements.known, judgements.grades, np.nan)

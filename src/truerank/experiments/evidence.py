@@ -64,7 +64,7 @@ class Evidence(Result):
             ]
             self.compared = experiment.with_measures(means).compare() if means else {}
         if not order:
-            raise InvalidInputError("a report requires at least one system, got none")
+            raise InvalidInputError("a report requires at least one system, got none. Name a run, a model or scores")
 
     @property
     def summary(self) -> str:

@@ -170,7 +170,9 @@ class Experiment:
                     argument="topics",
                 )
             if collapse is not None:
-                raise InvalidInputError("collapse applies only to runs over qrels", argument="collapse", code="idle")
+                raise InvalidInputError(
+                    "collapse applies only to runs over qrels. Omit it", argument="collapse", code="idle"
+                )
             found = resolve_rows(judgements, named, qid, doc_ids)
             if isinstance(segments, str):
                 segments = resolve("truerank.experiments.segments:labels_of_rows")(found.place, found.known, segments)
@@ -196,7 +198,9 @@ class Experiment:
         """Set all fields; every experiment is created here."""
         known = list(names)
         if baseline is not None and baseline not in known:
-            raise InvalidInputError(f"baseline {baseline!r} is not among {', '.join(known)}", argument="baseline")
+            raise InvalidInputError(
+                f"there is no system {baseline!r}. Choose the baseline among: {', '.join(known)}", argument="baseline"
+            )
         stated = {"baseline": known[0] if baseline is None else baseline, "states_baseline": baseline is not None}
         vars(self).update(stated | settled)
 
@@ -430,7 +434,8 @@ class Experiment:
         measured = self._measured()
         if len(measured) > 1:
             raise InvalidInputError(
-                f"power requires one measure, got {len(measured)}: {', '.join(self.measures)}", code="one-measure"
+                f"power requires one measure, got {len(measured)}: {', '.join(self.measures)}. Name one of them",
+                code="one-measure",
             )
         ((values, name, convention, *_),) = measured
         if len(values) != 2:

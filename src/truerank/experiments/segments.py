@@ -45,7 +45,7 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[st
     rows = None if place is None else place.chosen([segments], known, {segments: None})
     if not isinstance(rows, RankingData):
         raise InvalidInputError(
-            f"segments={segments!r} is a column, which requires judged rows with columns", argument="segments"
+            f"segments={segments!r} is a column, which requires judged rows. Pass {{query: label}}", argument="segments"
         )
     names = names_of(rows)
     check_column(segments, names, "the data")

@@ -272,7 +272,7 @@ def _column(rows: Any, name: str, where: str) -> np.ndarray:
     """Return a column of scores in the order of the file."""
     if not isinstance(rows, RankingData):
         raise InvalidInputError(
-            f"{name!r} is not a file, and columns of {where} are not in this process", code="no-column"
+            f"{name!r} is not a file, and columns of {where} are not in this process. Name a file", code="no-column"
         )
     known = names_of(rows)
     check_column(name, known, where)

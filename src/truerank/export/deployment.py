@@ -170,7 +170,7 @@ def _there(engine: Engine, place: str, form: object, part: Callable[[Any], Any])
 def _confirm(holds: Any, what: str, name: str) -> None:
     if not holds:
         raise EngineError(
-            f"the engine did not confirm that it {what} {name!r}. Look at its models, and deploy again",
+            f"the engine did not confirm that it {what} {name!r}. Check what it has under this name, and deploy again",
             code="not-confirmed",
         )
 

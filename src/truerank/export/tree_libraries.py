@@ -23,7 +23,9 @@ def write_lightgbm(form: ModelForm, name: str, inputs: str) -> str:
     """Return the text for `Booster(model_file=…)`, which does not contain `name`."""
     bad = next((own for own in form.names if any(c.isspace() or c in '",:[]{}' for c in own)), None)
     if bad is not None:
-        raise InvalidInputError(f'LightGBM allows no blanks and none of ",:[]{{}} in feature names, got {bad!r}')
+        raise InvalidInputError(
+            f'LightGBM allows no blanks and none of ",:[]{{}} in feature names, got {bad!r}. Rename it'
+        )
     trees = as_plain(form).body.trees
     blocks = [_lightgbm_tree(trees, root) for root in trees.roots.tolist()]
     if form.start or not blocks:

@@ -196,7 +196,11 @@ def _check_queries(kind: str, queries: dict[str, Any], names: Sequence[str], ind
     """Raise an error if the requests lack a part that this kind of engine requires."""
     if kind == "solr":
         if "q" not in queries.get("base", {}):
-            raise InvalidInputError("the base query of Solr must be an object of request parameters with q. Add q")
+            raise InvalidInputError(
+                "queries has no parameter q in its base query, which Solr requires. "
+                'Pass queries={"base": {"q": "{{query}}"}} or one with further parameters',
+                argument="queries",
+            )
         return
     lacking = [own for own in names if own not in queries.get("features", {})] if kind == "painless" else []
     if lacking:

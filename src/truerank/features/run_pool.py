@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, DTypeLike
 from truerank.data.grouping import RowsByQuery, offsets_of, places_of, query_of_rows
@@ -332,7 +332,9 @@ def judged_pool(runs: object, qrels: object = None) -> RunPool:
         return runs
     if qrels is None:
         raise InvalidInputError(
-            "no qrels were given, but a learned fusion requires judgements of the runs' topics", argument="qrels"
+            "no qrels were given, but a learned fusion requires judgements of the runs' topics",
+            argument="qrels",
+            remedies=[Remedy(qrels=...)],
         )
     return RunPool(runs, as_qrels(qrels))
 

@@ -111,7 +111,10 @@ def vector_features(data: RowsLike, encoders: Mapping[str, tuple[Any, Any]]) -> 
 
     data = rows_of(data)
     if data.doc_ids is None:
-        raise InvalidInputError("the rows have no doc_ids, by which vectors of documents are found", argument="data")
+        raise InvalidInputError(
+            "the rows have no doc_ids, by which vectors of documents are found. Pass doc_ids to RankingData",
+            argument="data",
+        )
     blocks, names = [data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)], list(names_of(data))
     for name, (documents, queries) in encoders.items():
         held, asked = _pair(read_vectors(documents), read_vectors(queries))
@@ -139,7 +142,9 @@ def _float64(vectors: Vectors, rows: Any) -> np.ndarray:
     finite = np.isfinite(block).all(axis=-1)
     if not finite.all():
         name = vectors.ids.texts[rows][~finite][0]
-        raise InvalidInputError(f"{vectors.name}: the vector of {name!r} has nan or infinity", code="not-finite")
+        raise InvalidInputError(
+            f"{vectors.name}: the vector of {name!r} has nan or infinity. Compute it again", code="not-finite"
+        )
     return block
 
 

@@ -490,7 +490,7 @@ def compare_learners(
 
 @dataclass(frozen=True)
 class LearningCurve(Result):
-    """The values of a measure on held-out queries by the number of training queries (s sizes)."""
+    """The values of a measure on training and held-out queries, by the number of training queries (s sizes)."""
 
     train_sizes: np.ndarray  # int64 (s,)
     train_scores: np.ndarray = field(repr=False)  # (s, draws): mean of the measure on the training queries

@@ -335,7 +335,9 @@ def _pair(
 ) -> tuple[int, int]:
     """Return the places of the two documents within the query."""
     if len(rows) < 2:
-        raise InvalidInputError("the query has a single document, so that there is no pair to compare")
+        raise InvalidInputError(
+            "the query has a single document, so that there is no pair to compare. Name another query"
+        )
 
     def place(document: object) -> int:
         if query is not None and data.doc_ids is not None:
@@ -354,7 +356,9 @@ def _pair(
             return int(found[0])
         found_place = _place(data, document) - int(rows[0])
         if not 0 <= found_place < len(rows):
-            raise InvalidInputError(f"row {document} does not belong to query {query!r}")
+            raise InvalidInputError(
+                f"row {document} does not belong to query {query!r}. Name one of its rows, or leave query out"
+            )
         return found_place
 
     if above is None and below is not None:

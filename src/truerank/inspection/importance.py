@@ -194,9 +194,14 @@ def removal_importance(
     if not isinstance(train.X, np.ndarray) or not isinstance(test.X, np.ndarray):
         raise InvalidInputError("removal_importance requires dense rows. Call X.toarray()")
     if train.n_features != test.n_features:
-        raise InvalidInputError(f"train has {train.n_features} features, but test {test.n_features}", argument="train")
+        raise InvalidInputError(
+            f"train has {train.n_features} features, but test {test.n_features}. Select the same columns",
+            argument="train",
+        )
     if train.n_features < 2:
-        raise InvalidInputError("removal_importance requires at least two features", code="one-feature")
+        raise InvalidInputError(
+            "removal_importance requires at least two features, got one. Add a feature", code="one-feature"
+        )
     pinned = measure_of(ranker, measure, convention)
     values, every = _signed_values(pinned, test), np.arange(train.n_features)
     fitted = fit_ranker(ranker, take_columns(train, every))
@@ -293,7 +298,9 @@ def partial_dependence(
     column = data.X[:, feature].astype(np.float64)
     column = column[np.isfinite(column)]
     if not len(column):
-        raise InvalidInputError(f"feature {names[feature]} has no values", argument="feature")
+        raise InvalidInputError(
+            f"feature {names[feature]!r} has no finite values. Choose another feature", argument="feature"
+        )
     values = np.unique(np.quantile(column, np.linspace(0, 1, points)))
     changed = data.X.copy()
     scores = np.empty(len(values))

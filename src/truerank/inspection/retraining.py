@@ -338,7 +338,7 @@ def trained_again(
     if continued and how != "refit":
         return _continued(production, data, valid, check_positive_int(more, "more"), params or {}), True
     if not hasattr(production, "get_params"):
-        raise InvalidInputError(f"{type(production).__name__} cannot be trained again, because it has no settings")
+        raise InvalidInputError(f"{type(production).__name__} cannot be trained again, because it has no get_params")
     again = clone(production).set_params(**(params or {}))
     if isinstance(again, CalibratedRanker) and again.cv == "prefit":
         again.set_params(cv=FOLDS)  # nothing is fitted any more

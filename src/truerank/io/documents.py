@@ -143,7 +143,7 @@ def read_documents(
         if len(skipped) < 3:
             skipped.append(record.reason if record.line is None else f"line {record.line}: {record.reason}")
     if not seen:
-        none = f"all {n_skipped} documents are bad, so no document is left" if n_skipped else _NONE.format("documents")
+        none = f"all {n_skipped} documents are bad: {'; '.join(skipped)}" if n_skipped else _NONE.format("documents")
         raise DataFileError(none, name)
     if n_skipped:
         more = "" if n_skipped <= len(skipped) else f"; and {n_skipped - len(skipped)} more"
@@ -553,10 +553,14 @@ def _dataset(source: object) -> Any:
     try:
         return ir_datasets.load(source.removeprefix("ir_datasets:"))
     except KeyError as error:
-        raise DataFileError("ir_datasets has no collection of this name", source, code="no-collection") from error
+        raise DataFileError(
+            "ir_datasets has no collection of this name. Choose one of https://ir-datasets.com",
+            source,
+            code="no-collection",
+        ) from error
 
 
 def _part(dataset: Any, part: str, name: str) -> Iterator[Any]:
     if not getattr(dataset, f"has_{part}")():
-        raise DataFileError(f"this collection has no {part}", name)
+        raise DataFileError(f"this collection has no {part}. Name another one", name)
     return getattr(dataset, f"{part}_iter")()

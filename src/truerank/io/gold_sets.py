@@ -71,7 +71,11 @@ def read_gold(source: object) -> GoldSet:
         return GoldSet(ratings_of(content).qrels())
     if len(lines) < len(content.values):
         line = next(line for line, own in content.values if not isinstance(own, dict) or _query(own) is None)
-        raise DataFileError("the line has no query, or no list of documents such as relevant", content.name, line)
+        raise DataFileError(
+            "the line has no query, or no list of documents such as relevant. Add both, or remove it",
+            content.name,
+            line,
+        )
     spans, segments, rest = dict[str, list[Span]](), dict[str, dict[str, str]](), list[tuple[int | None, Any]]()
     grades, texts = dict[str, dict[str, float]](), dict[str, str]()
     for line, record in lines:

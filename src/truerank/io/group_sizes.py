@@ -145,13 +145,21 @@ class _Named:
                 if tokens:
                     if row == len(qid):
                         raise DataFileError(
-                            f"the file has more rows than the group sizes, whose sum is {row}", stream.name, number
+                            f"the file has more rows than the group sizes, whose sum is {row}. Add the missing sizes",
+                            stream.name,
+                            number,
                         )
                     if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
-                        raise DataFileError("the line has a qid, but group sizes are given, too", stream.name, number)
+                        raise DataFileError(
+                            "the line has a qid, but group sizes are given, too. Leave the sizes out",
+                            stream.name,
+                            number,
+                        )
                     body = tokens[1] if len(tokens) > 1 else b""
                     content = b"%b qid:%d %b%b%b" % (tokens[0], qid[row], body, mark, comment)
                     row += 1
                 yield content + b"\n"
             if row < len(qid):
-                raise DataFileError(f"the file has {row} rows, but the group sizes sum to {len(qid)}", stream.name)
+                raise DataFileError(
+                    f"the file has {row} rows, but the group sizes sum to {len(qid)}. Correct the sizes", stream.name
+                )

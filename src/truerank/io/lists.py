@@ -65,7 +65,7 @@ def is_ranked(documents: object) -> bool:
 
 def _grouped(queries: list[Any], documents: list[Any], values: list[Any], repeated: bool) -> dict[str, Any]:
     lists: dict[str, Any] = {}
-    for row, (query, document, value) in enumerate(zip(queries, documents, values)):
+    for row, (query, document, value) in enumerate(zip(queries, documents, values), 1):
         for what, part in (("query", query), ("document", document)):
             if is_missing(part):
                 raise InvalidInputError(
@@ -117,5 +117,5 @@ def once(ids: Iterable[str], what: str, how: str) -> list[str]:
     """Return ids as a list; raise if an id occurs twice. Ids are compared as text."""
     texts = list(ids)
     if twice := repeated(texts):
-        raise InvalidInputError(f"{what} {twice[0]!r} is listed twice {how}", code="twice")
+        raise InvalidInputError(f"{what} {twice[0]!r} is listed twice {how}. Keep one of them", code="twice")
     return texts

@@ -310,7 +310,7 @@ def _features(names: list[str], roles: Sequence[str | None], wanted: _Wanted) ->
     if given is not None:
         if roles[1] in given:
             raise InvalidInputError(
-                f"features: {roles[1]!r} contains the grades, which a ranker must not see", argument="features"
+                f"features: {roles[1]!r} contains the grades, which a ranker must not see. Omit it", argument="features"
             )
         own = [name for name in names if name not in taken or name in given]
         return [own[k] for k in chosen_columns(own, given, exclude)] if len(given) else []

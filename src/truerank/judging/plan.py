@@ -177,7 +177,10 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
             continue
         if len(cells) <= max(places):
             raise DataFileError(
-                f"the row has {len(cells)} columns, but the header has {len(head)}", name, line, code="columns"
+                f"the row has {len(cells)} columns, but the header has {len(head)}. Quote cells that contain commas",
+                name,
+                line,
+                code="columns",
             )
         topic, document = (re.sub("^'", "", cells[k]) if _FORMULA.match(cells[k]) else cells[k] for k in places[:2])
         number, budget, chance, asked, grade = (cells[place].strip().replace(mark, ".") for place in places[2:])
@@ -200,7 +203,10 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
             )
         if (key := row[:3]) in seen:
             raise DataFileError(
-                f"document {document!r} of topic {topic!r} is also in line {seen[key]}", name, line, code="twice"
+                f"document {document!r} of topic {topic!r} is also in line {seen[key]}. Remove one of the lines",
+                name,
+                line,
+                code="twice",
             )
         seen[key] = line
         rows.append(row)
@@ -346,7 +352,9 @@ def plan_judgements(
     known = set() if before is None else {(topic, d) for topic, own in before.judged.items() for d in own}
     free = [row for row, key in enumerate(keys) if key not in known]
     if not free:
-        raise InvalidInputError("every document with weight in a run is already judged, so nothing is left to plan")
+        raise InvalidInputError(
+            "every document with weight in a run is already judged. Use these grades for the estimate"
+        )
     chances = allocate(importance[free], budget)
     number = 1 if before is None else before.n_rounds + 1
     drawn = stream(seed_of(random_state), "judging", number).random(len(free)) < chances

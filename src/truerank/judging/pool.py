@@ -217,6 +217,8 @@ def _groups(groups: Mapping[str, str] | PathLike, runs: Mapping[str, Run]) -> di
         )
     found = {name: str(groups[name]) for name in runs}
     if len(set(found.values())) < 2:
-        raise InvalidInputError(f"the runs have {counted(len(set(found.values())), 'group')}, but two are required",
-                                argument="groups")  # fmt: skip
+        raise InvalidInputError(
+            f"the runs have {counted(len(set(found.values())), 'group')}, but two are required. Add another group",
+            argument="groups",
+        )
     return found

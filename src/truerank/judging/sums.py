@@ -146,7 +146,9 @@ class Frame:
 
     def _of(self, run: str) -> np.ndarray:
         if run not in self.runs:
-            raise InvalidInputError(f"{run!r} is not among the runs: {', '.join(self.runs[:20])}", code="unknown-run")
+            raise InvalidInputError(
+                f"there is no run {run!r}. Choose among: {', '.join(self.runs[:20])}", code="unknown-run"
+            )
         return np.asarray(self.weights[self.runs.index(run)].toarray()[0])
 
     def mean_square(self, pairs: str | Sequence[tuple[str, str]] | None) -> np.ndarray:
@@ -198,7 +200,11 @@ def _settled(runs: Mapping[str, Run], topics: str | None, among: list[str] | Non
         )
     chosen = every if topics == "all" else common
     if not chosen:
-        raise InvalidInputError(f"the runs share no topic{of}", argument="runs", code="no-common-topic")
+        raise InvalidInputError(
+            f"the runs share no topic{of}. Use the same topic ids in all of them",
+            argument="runs",
+            code="no-common-topic",
+        )
     return [str(topic) for topic in chosen]
 
 

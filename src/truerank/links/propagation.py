@@ -100,10 +100,13 @@ def propagated_run(
     level, way = variant.split("-", 1)
     if graph.n_nodes != index.n_documents:
         raise InvalidInputError(
-            f"the graph has {graph.n_nodes} nodes, but the index has {index.n_documents} documents. Use graph_of_index"
+            f"the graph has {graph.n_nodes} nodes, but the index has {index.n_documents} documents. "
+            "Pass graph=graph_of_index(graph, index)"
         )
     if way in ALONG_TREE and parents is None:
-        raise InvalidInputError(f"{variant} requires parents, the result of site_parents(urls)", argument="parents")
+        raise InvalidInputError(
+            f"{variant} requires the parents of the pages. Pass parents=site_parents(urls)", argument="parents"
+        )
     asked = as_documents(queries)
     found = []
     for query in asked:

@@ -136,12 +136,12 @@ def checked(
         if not np.isfinite(values[:1] if values.strides == (0,) else values).all():
             row = int(np.flatnonzero(~np.isfinite(values))[0])
             raise InvalidInputError(
-                f"the objective's {name} must be finite, got {values[row]} at row {first_row + row}",
+                f"the objective's {name} must be finite, got {values[row]} at index {first_row + row}",
                 code="objective-finite",
             )
     if (hessians[:1] if hessians.strides == (0,) else hessians).min(initial=0.0) < 0:
         raise InvalidInputError(
-            f"the objective's hessians must be >= 0, got {hessians.min():g} in row {first_row + hessians.argmin()}",
+            f"the objective's hessians must be >= 0, got {hessians.min():g} at index {first_row + hessians.argmin()}",
             code="negative-hessians",
         )
     return gradients, hessians

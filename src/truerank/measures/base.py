@@ -137,7 +137,7 @@ class Measure:
                     f"{self.NAME} has no setting {name!r}. Its settings are {known}", code="unknown-setting"
                 )
             if name in given:
-                raise InvalidInputError(f"{self.NAME}: {name} was given twice")
+                raise InvalidInputError(f"{self.NAME}: {name} was given twice. Write it once")
             given[name] = value
         if isinstance(given.get("gains"), Mapping):
             given["gains"] = tuple(sorted(given["gains"].items()))

@@ -282,7 +282,11 @@ def evaluate_judged(
     if judgements.n_rows == 0:
         raise InvalidInputError(
             "there is nothing to evaluate: no ranked document"
-            + (" (the run and the qrels share no topic)" if judgements.n_queries else ""),
+            + (
+                " (the run and the qrels share no topic). Use the same topic ids in both"
+                if judgements.n_queries
+                else ""
+            ),
             code="nothing",
         )
     result = Evaluation(parsed, convention, Ranking(judgements, scores))

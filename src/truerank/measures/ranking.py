@@ -169,7 +169,9 @@ def _sorted_rows(judgements: Judgements, scores: np.ndarray, dtype: np.dtype) ->
         finite = np.isfinite(np.add.reduce(body, axis=None))
     if not finite and np.isnan(body).any():
         place = np.argwhere(np.isnan(body))[0]
-        raise InvalidInputError(f"scores must be numbers, but row {place[1]} of the data has nan", argument="scores")
+        raise InvalidInputError(
+            f"scores must be numbers, but that of row {place[1] + 1} of the data is nan", argument="scores"
+        )
     # A score of -inf equals the padding; a stable sort leaves the padding last.
     rows = blocks_of(judgements).argsort(falling, stable=not finite)
     ranked = np.take_along_axis(body, rows, axis=1) if k > 1 else body[0][rows[0]][None]

@@ -256,7 +256,9 @@ class AcceptedData:
         about = data.description
         self._check_training(data, about.judged, about.weighs_rows)
         if not about.dense and not self.allow_sparse:
-            raise InvalidInputError(f"{type(self).__name__} requires dense rows, got sparse data", code="sparse")
+            raise InvalidInputError(
+                f"{type(self).__name__} requires dense rows, got sparse data. Pass X.toarray()", code="sparse"
+            )
         if not about.finite:
             data.statistics(_values_checked, self)
 
@@ -405,7 +407,7 @@ def _about_missing(name: str) -> str:
 def _refuse_texts(X: Any, who: str, error: Exception) -> None:
     """Raise an error for the first column of a data frame with a value that is not a number."""
     for name in X.columns:
-        for row, value in enumerate(np.asarray(X[name]).tolist()):
+        for row, value in enumerate(np.asarray(X[name]).tolist(), 1):
             if isinstance(value, list | tuple | dict | set | np.ndarray):
                 remedy = "make one column for each of its numbers, or leave the column out"
             elif value is None or _is_number(value):

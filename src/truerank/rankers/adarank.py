@@ -27,7 +27,7 @@ _COLUMNS = ("feature", "sign", "alpha", "phi", "delta", "bound", "train", "train
 
 @estimator
 class AdaRank(LinearRanker):
-    """AdaRank (Xu and Li 2007): a linear combination of features, boosted towards any ranking measure.
+    """Linear ranker, boosted feature by feature towards a ranking measure (Xu and Li 2007).
 
     Each round gives more weight to the queries that are ranked badly so far, chooses the feature that ranks best under
     these weights, and adds it to the ranker. With E_i(f) the measure of query i ranked by f:

@@ -178,7 +178,9 @@ def _places(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
     if baseline is None:
         return list(combinations(range(len(names)), 2))
     if baseline not in names:
-        raise InvalidInputError(f"baseline {baseline!r} is not among {', '.join(names)}", argument="baseline")
+        raise InvalidInputError(
+            f"there is no ranker {baseline!r}. Choose the baseline among: {', '.join(names)}", argument="baseline"
+        )
     against = names.index(baseline)
     return [(place, against) for place in range(len(names)) if place != against]
 

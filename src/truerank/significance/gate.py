@@ -295,7 +295,9 @@ def decide_gate(
     """
     delta = checked_margin(margin)
     if delta is None:
-        raise InvalidInputError("margin must be a number above 0, got None")
+        raise InvalidInputError(
+            "margin must be a number above 0, got None. Pass the largest loss to accept, such as margin=0.01"
+        )
     looks, look = check_positive_int(looks, "looks"), check_positive_int(look, "look")
     level, sign = LEVEL / looks, 1.0 if measure is None or measure.higher_is_better else -1.0
     new, old = np.asarray(new, dtype=np.float64), np.asarray(old, dtype=np.float64)

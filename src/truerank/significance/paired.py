@@ -184,7 +184,7 @@ def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     difference = difference[~np.isnan(difference)]
     if len(difference) == 0:
         raise InvalidInputError(
-            "a paired test requires at least one query with values of both rankers", code="no-query"
+            "a paired test requires at least one query with values of both rankers, got none", code="no-query"
         )
     return difference
 

@@ -292,7 +292,8 @@ def _of_delimited(text: str, data: bytes, name: str) -> Content:
     header = [cell.strip() for cell in rows[0][1]]
     for number, row in rows[1:]:
         if len(row) > len(header) and any(map(str.strip, row[len(header) :])):
-            raise DataFileError(f"the row has {len(row)} cells, but the header has {len(header)}", name, number)
+            what = f"the row has {len(row)} cells, but the header has {len(header)}"
+            raise DataFileError(f"{what}. Quote cells that contain separators", name, number)
     if rows[0][1] != header or any(row[1:2] and row[1][:1] == " " for _, row in rows[1:3]):
         rows = [(number, [cell.strip() for cell in row]) for number, row in rows]
     return _with_lists(Content(name, "table", text, [], header, rows[1:], delimiter, decimal))

@@ -208,7 +208,7 @@ def graded(rows: Iterable[Row], content: Content, format: str, grades: Mapping[s
         if row.text is not None and row.text != row.query:
             known = found.texts.setdefault(row.query, row.text)
             if known != row.text:
-                what = f"query {row.query!r:.80} has two texts: {known!r:.80} and {row.text!r:.80}"
+                what = f"query {row.query!r:.80} has two texts: {known!r:.80} and {row.text!r:.80}. Keep one of them"
                 raise DataFileError(what, content.name, row.line)
         grade = None if row.unrateable else read(row.grade)
         if isinstance(grade, str):
@@ -344,7 +344,7 @@ def _refuse(
 
 
 def read_scale(text: str) -> dict[str, float | None]:
-    """Parse numbers of words from "Perfect=3 Very good=2 Skip=-", where - marks a word without a grade.
+    """Parse the grade of each word, as in "Perfect=3 Very good=2 Skip=-"; - marks a word without a grade.
 
     >>> read_scale("Perfect=3 Very good=2, Skip=-")
     {'Perfect': 3.0, 'Very good': 2.0, 'Skip': None}

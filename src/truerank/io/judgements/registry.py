@@ -132,7 +132,8 @@ def ratings_of(
         refuse(whole, names)
     if not ratings.grades:
         raise DataFileError(
-            f"the file has no grades ({found.title}), because its documents are not judged yet", content.name
+            f"the file has no grades ({found.title}), because its documents are not judged yet. Fill in grades",
+            content.name,
         )
     records = [own for _, value in content.values for own in _objects(value)] if content.kind == "json" else []
     if several := next(filter(None, map(lists_together, records)), None):

@@ -28,7 +28,9 @@ def read_lists(stream: Source) -> dict[str, dict[str, float]]:
         if score is None or row.document in own:
             pair = f"document {row.document!r:.80} for query {row.query!r:.80}"
             wrong = f"is {row.grade!r:.80}; expected a number"
-            what = f"the score of {pair} {wrong}" if score is None else f"{pair} is listed twice; a query has it once"
+            what = (
+                f"the score of {pair} {wrong}" if score is None else f"{pair} is listed twice. Remove one of its rows"
+            )
             place = row.line or content.line_of(row.query, row.document)
             raise DataFileError(what, content.name, place, code=None if score is None else "twice")
         own[row.document] = score

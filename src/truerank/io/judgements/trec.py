@@ -72,7 +72,11 @@ def _is_letor(content: Content) -> bool:
 
 
 def _letor_rows(content: Content) -> Iterator[Row]:
-    """Yield the rows of LETOR text; a text after the document id is the query's text if all its lines have it."""
+    """Yield the rows of LETOR text with the text of their query.
+
+    The texts are those of lines `# qid:ID text`; of other queries, those of the comments after document ids, if the
+    comments of each query in the file are equal.
+    """
     texts = dict(re.findall(r"^#\s*qid:\s*(\S+?):?\s+(.*\S)", content.text, re.MULTILINE))
     rows, after = list[Row](), dict[str, set[str | None]]()
     for row in _letor_lines(content):

@@ -45,7 +45,9 @@ def fold_files(folder: PathLike) -> list[FoldFiles]:
 def _file(folder: Path, stem: str) -> Path:
     path = find_file(folder, f"{stem}.txt")
     if path is None:
-        raise InvalidInputError(f"{folder}: the folder has no file {stem}.txt (or .gz, .xz, .zst)", code="no-file")
+        raise InvalidInputError(
+            f"{folder}: the folder has no file {stem}.txt (or .gz, .xz, .zst). Name another folder", code="no-file"
+        )
     return path
 
 
@@ -84,7 +86,7 @@ def read_folds(folder: PathLike, *, read: Callable[[Any], RankingData] | None = 
             if known != size:
                 raise InvalidInputError(
                     f"query {query!r} has {known} rows in {first} and {size} in {path}, but a query must have the "
-                    "same rows in all folds",
+                    "same rows in all folds. Correct one of the files",
                     code="different-rows",
                 )
             if first == path:

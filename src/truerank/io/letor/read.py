@@ -293,13 +293,21 @@ class _Reader:
             return False
         names = found.group(1).decode("utf-8").split()
         if self.names is None and self.X.n_rows:
-            raise DataFileError("the file has names of features, but the previous file has none", name, line)
+            raise DataFileError(
+                "the file has names of features, but the previous file has none. Remove this line, or add it there",
+                name, line,
+            )  # fmt: skip
         if self.names is not None and names != self.names:
             raise DataFileError(
-                "the feature names differ from the names in the previous file", name, line, code="different-names"
+                "the feature names differ from the names in the previous file. Use the same names in both",
+                name,
+                line,
+                code="different-names",
             )
         if self._n_features is not None and len(names) != self._n_features:
-            raise DataFileError(f"got {len(names)} feature names for {self._n_features} features", name, line)
+            raise DataFileError(
+                f"got {len(names)} feature names for {self._n_features} features. Name each of them", name, line
+            )
         self.names, self._n_features = names, len(names)
         if not self.X.n_rows:
             self.X = self._kind(self._dtype, len(names))
