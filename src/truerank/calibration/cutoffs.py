@@ -52,7 +52,7 @@ class Drift(NamedTuple):
 
 @parameters
 class Cutoff(BaseEstimator):
-    """Find a threshold on scores that keeps a promise: a loss of at most α.
+    """Find a threshold on scores that keeps a promise about the mean loss (at most `at_most`).
 
     * **When to answer** (losses of the kind "answer"): the mean loss of the queries whose query score is at least
       `threshold_` is at most `at_most`, with probability `confidence` over the calibration queries.

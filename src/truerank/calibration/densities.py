@@ -212,7 +212,7 @@ class DensityCalibrator(Calibrator):
 
 
 class GaussianCalibrator(DensityCalibrator):
-    """A normal density for each class: "Gauss" of Bennett (2003). Log-odds are a parabola.
+    """Calibrate with a normal density for each class ("Gauss" of Bennett 2003). Log-odds are a parabola.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
 
 
 class LaplaceCalibrator(DensityCalibrator):
-    """A Laplace density for each class: "Laplace" of Bennett (2003).
+    """Calibrate with a Laplace density for each class ("Laplace" of Bennett 2003).
 
         p(s) = β/2 · exp(-β |s - θ|), θ the median and 1/β the mean absolute deviation about it
 
@@ -313,7 +313,7 @@ class LaplaceCalibrator(DensityCalibrator):
 
 
 class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
-    """Two exponentials back to back for each class: "A. Laplace" of Bennett (2003), equation 1, the recommendation.
+    """Calibrate with two exponentials that meet at one mode, for each class ("A. Laplace", Bennett 2003, equation 1).
 
         p(s) = βγ/(β + γ) · exp(-β(θ - s)) for s ≤ θ,  · exp(-γ(s - θ)) for s > θ
 
@@ -349,7 +349,7 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
 
 
 class HybridCalibrator(DensityCalibrator):
-    """Exponential inner sides and Gaussian outer sides for each class: the future work of Bennett (2003).
+    """Calibrate with exponential inner and Gaussian outer sides, for each class (future work of Bennett 2003).
 
     The inner side faces the other class; the class with the higher mean lies to the right:
 

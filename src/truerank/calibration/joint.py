@@ -292,7 +292,7 @@ class OneVsRestCalibrator(JointCalibrator):
 
 
 class JointPool(JointCalibrator):
-    """Average joint calibrators: the default of `CalibratedClassifier` for several classes.
+    """Average joint calibrators, by default for several classes in `CalibratedClassifier`.
 
     Parameters
     ----------

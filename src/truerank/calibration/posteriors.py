@@ -31,7 +31,7 @@ def platt_targets(positive: np.ndarray, weight: np.ndarray | None) -> np.ndarray
 
 
 class LogisticCalibrator(Calibrator):
-    """Fit a logistic regression on the score: the paper's "LogReg" (equation 6; Lewis and Gale).
+    """Fit a logistic regression on the score (the paper's "LogReg", equation 6; Lewis and Gale).
 
         P(+ | s) = exp(a + b s)/(1 + exp(a + b s))
 
@@ -86,7 +86,7 @@ class LogisticCalibrator(Calibrator):
 
 
 class PlattCalibrator(LogisticCalibrator):
-    """Fit a logistic regression with noisy labels: the paper's "LR+Noise" (Platt scaling).
+    """Fit a logistic regression with noisy labels (Platt scaling, the paper's "LR+Noise").
 
     This is `LogisticCalibrator` with Platt's targets, for which there is always a solution. Platt's A and B are `-b_`
     and `-a_`.
@@ -103,7 +103,7 @@ class PlattCalibrator(LogisticCalibrator):
 
 
 class SplineCalibrator(Calibrator):
-    """Fit log-odds that are a continuous line of three pieces: the paper's future work.
+    """Fit log-odds that are a continuous line of three pieces (the paper's future work).
 
     Two asymmetric Laplace densities have log-odds of this form. Here no densities are assumed:
 
@@ -254,7 +254,7 @@ class BetaCalibrator(Calibrator):
 
 
 class IdentityCalibrator(Calibrator):
-    """Use the scores as log-odds, without a fit: a baseline for scores that are log-odds already.
+    """Use the scores as log-odds, without a fit. This is a baseline for scores that are log-odds already.
 
     Examples
     --------

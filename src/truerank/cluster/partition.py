@@ -147,7 +147,7 @@ class Partition:
         self._data: RankingData | None = None
 
     def columns(self, chosen: Sequence[int], names: Names) -> Any:
-        """Return some columns (n, k) by number; if the rows are not held, read only these if possible.
+        """Return the columns (n, k) with these numbers; if the rows are not held, read only these if possible.
 
         `names` are those of all columns.
         """

@@ -122,7 +122,7 @@ def shown_names(names: Iterable[str] | None, n_features: int) -> list[str]:
 
 
 def take_columns(data: RankingData, columns: Sequence[int] | np.ndarray) -> RankingData:
-    """Return the rows with some of the columns, by number from 0."""
+    """Return the rows with only these columns, which are numbered from 0."""
     names = names_of(data)
     own = [names[k] for k in columns]
     X = data.X[:, np.asarray(columns, dtype=np.int64)]

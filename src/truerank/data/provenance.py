@@ -159,7 +159,7 @@ class Overlap:
     sketched: bool = True
 
     def take_queries(self, queries: np.ndarray) -> Overlap:
-        """Return the overlap of some queries, by number or as a mask."""
+        """Return the overlap of some queries, given as numbers or as a mask."""
         enough = None if self.enough is None else self.enough[queries]
         taken = {"seen": self.seen[queries], "known": self.known[queries], "same": self.same[queries]}
         return replace(self, **taken, enough=enough)

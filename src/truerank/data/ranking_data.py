@@ -441,7 +441,7 @@ class Judgements(RowsByQuery):
         return known if self.judged is None else known & self.judged
 
     def take_queries(self, queries: ArrayLike) -> tuple[Judgements, np.ndarray]:
-        """Return the judgements of some queries, by number in the given order, and their rows, int64."""
+        """Return the judgements of the queries with these numbers, in the given order, and their rows, int64."""
         index = np.asarray(queries, dtype=np.int64)
         rows, offsets = places_of(self.offsets, index)
         missing: dict[str, Any] = {}

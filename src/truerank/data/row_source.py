@@ -38,7 +38,7 @@ class Part(Protocol):
         """The rows, in grouped order."""
 
     def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
-        """Return some columns (n, k) of the rows, given by number among `names`."""
+        """Return columns (n, k) of the rows, given as places in `names`."""
 
 
 @runtime_checkable
@@ -70,7 +70,7 @@ class Rows(Protocol):
         """Return grades and offsets of all rows."""
 
     def sample(self, queries: np.ndarray) -> RankingData:
-        """Return the rows of some queries, by number, in this process."""
+        """Return the rows of the queries with these numbers, in this process."""
 
     def describe(self) -> Description:
         """Return the properties of the rows."""
@@ -252,7 +252,7 @@ class RowSource(ABC):
         return RankingData.concatenate(self.each(RankingData.without_features))
 
     def sample(self, queries: np.ndarray) -> RankingData:
-        """Return the rows of some queries, by number, in this process and in the order of the parts."""
+        """Return the rows of the queries with these numbers, in this process and in the order of the parts."""
         chosen = np.zeros(self.n_queries, dtype=bool)
         chosen[queries] = True
         wanted = np.split(chosen, np.cumsum(self.queries_by_part)[:-1])

@@ -86,7 +86,7 @@ class Tuning:
     best_params: dict[str, Any]  # with early stopping, the mean number of rounds replaces `patience`
     best_value: float
     ranker: Any  # fitted with the best settings to all queries; None without `refit`
-    trials: list[dict[str, Any]] = field(repr=False)  # by number
+    trials: list[dict[str, Any]] = field(repr=False)  # in the order of their numbers
     measure: str = ""
 
 

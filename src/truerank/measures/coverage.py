@@ -68,7 +68,7 @@ class Coverage:
 
 
 def of_queries(judged: JudgedScores, chosen: np.ndarray) -> JudgedScores:
-    """Return the judgements and scores of some queries, by number; systems keep shared judgements."""
+    """Return the judgements and scores of the queries with these numbers; systems keep shared judgements."""
     taken = {id(one): one.take_queries(chosen) for one, _ in judged.values()}
     return {name: (taken[id(one)][0], scores[taken[id(one)][1]]) for name, (one, scores) in judged.items()}
 

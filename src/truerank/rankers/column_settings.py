@@ -1,4 +1,4 @@
-"""Read settings of columns: columns by number or name, a sign for each column, and columns of categories."""
+"""Read settings of columns: numbers or names of columns, a sign for each column, and columns of categories."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from truerank.rankers.base import Ranker
 
 
 def columns_of(given: object, what: str, n_features: int, names: list[Any]) -> np.ndarray:
-    """Return columns, given by number or name, as int64 (u,), ascending; `what` is the parameter's name."""
+    """Return the numbers of columns from numbers or names, int64 (u,), ascending; `what` is the parameter's name."""
     if not isinstance(given, list | tuple | set | np.ndarray):
         raise InvalidInputError(argument=what, expected="a list of column numbers or names", value=given)
     return np.unique(np.array([column_of(key, what, n_features, names) for key in given], dtype=np.int64))
 
 
 def column_of(key: object, what: str, n_features: int, names: list[Any]) -> int:
-    """Return the number of a column, given by number or name."""
+    """Return the number of a column, given as its number or name."""
     if isinstance(key, str):
         if key not in names:
             known = f"X does not have. Its features are {', '.join(map(str, names[:10]))}"
@@ -38,7 +38,7 @@ def column_of(key: object, what: str, n_features: int, names: list[Any]) -> int:
 
 
 def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
-    """Return -1, 0 or 1 for each feature, int8 (p,), from an array or a dict by number or name; None if all are 0."""
+    """Return -1, 0 or 1 for each feature, int8 (p,), from an array or a dict of columns; None if all are 0."""
     by_column = isinstance(given, dict)
     columns = [column_of(key, "monotone", n_features, names) for key in given] if by_column else range(n_features)
     try:

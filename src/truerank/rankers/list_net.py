@@ -22,7 +22,7 @@ from truerank.solvers.result import SolverResult, Status
 
 @estimator
 class ListNet(BinnedLinearRanker):
-    """Linear ListNet: the cross entropy between the top-one probabilities of grades and of scores.
+    """Linear ranker that minimises the cross entropy of the top-one probabilities of grades and scores (ListNet).
 
     With scores `s = X w` of a query, `P_s(j) = exp(s_j) / sum_i exp(s_i)` is the probability that document j comes
     first, and `P_y` is the same for the grades. With w_q the query's weight, ListNet minimises

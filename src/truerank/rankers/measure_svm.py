@@ -21,7 +21,7 @@ from truerank.solvers.result import SolverResult
 
 @estimator
 class MeasureSVM(BinnedLinearRanker):
-    """SVM-MAP (Yue et al. 2007): linear, with the least bound on 1 - AP, or on the loss of ROC area, RR or nDCG@k.
+    """Linear ranker with the least bound on 1 - AP (SVM-MAP), or on the loss of ROC area, RR or nDCG@k.
 
     `MeasureSVM()` is SVM-MAP of Yue, Finley, Radlinski and Joachims (2007).
 

@@ -40,7 +40,7 @@ _PIECE_DRAWS, _PIECE_ENTRIES = 32_768, 1 << 24
 
 @estimator
 class PairwiseDescent(LinearRanker):
-    """Stochastic pairwise descent (Sculley 2009): each step draws a pair of documents and learns from it alone.
+    """Linear ranker by stochastic pairwise descent (Sculley 2009). Each step learns from one random pair of documents.
 
     With the hinge and `sampling="rank"` it minimises
 

@@ -23,7 +23,7 @@ _ALPHA = 10.0
 
 @parameters
 class QueryFusion(RunFusion):
-    """Fuse runs with weights that depend on the query: on score gaps, lengths and overlaps of its lists.
+    """Fuse runs with weights that depend on score gaps, lengths and overlaps of the lists of a query.
 
     The score of a document is `Σ_j (a_j + Σ_f b_jf z_f) x_j`: x_j is a feature of run j (by default its min-max score),
     z_f a standardised feature of the query (`truerank.features.query_features`), and a ranker learns from the products.

@@ -23,7 +23,7 @@ _CAP = 1e-12  # |r| is kept this far below 1, so that a perfect stump has a fini
 
 @estimator
 class RankBoost(Ranker):
-    """RankBoost: a weighted sum of threshold stumps that orders document pairs, by exponential loss.
+    """Weighted sum of threshold stumps that minimises an exponential loss over document pairs (RankBoost).
 
     Every pair (a, b) of documents of one query, a of the lower grade, has a weight D(a, b), uniform at first (or in
     proportion to the weight of its query). A round chooses the stump `h(x) = 1[x_k > theta]` with the largest |r|,

@@ -22,7 +22,7 @@ _HINGE_BLOCKS = 4  # more make fewer rounds and larger small programs
 
 @estimator
 class RankSVM(BinnedLinearRanker):
-    """Exact linear RankSVM: the hinge or squared hinge over all pairs, which are counted and never listed.
+    """Linear ranker that minimises the hinge or squared hinge over all pairs, which it does not list (RankSVM).
 
     Minimises, over all pairs (a, b) of a query q with grades y_a > y_b,
 

@@ -1,4 +1,4 @@
-"""The power of a test by number of queries, predicted from a pilot."""
+"""The power of a test for each number of queries, predicted from a pilot."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class QueriesNeeded(Result):
     """The result of `queries_needed`.
 
     `n` is the smallest number of queries with the requested power, with a 95 % interval from `low` to `high`; None if
-    100,000 are not enough. `power_by_n` holds the power and its 95 % interval by number of queries.
+    100,000 are not enough. `power_by_n` holds the power and its 95 % interval for each number of queries.
     """
 
     n: int | None

@@ -105,7 +105,7 @@ def all_scores(
 
 
 def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers and scores of the best `depth` matched documents, best first, ties by number."""
+    """Return numbers and scores of the best `depth` matched documents, best first; of ties, the lowest number."""
     numbers = np.flatnonzero(matched)
     values = scores[numbers]
     if len(numbers) > depth:

@@ -215,7 +215,7 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
 
 
 def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
-    """Return the model for the caller's columns, matched by name if the model has names, else by number."""
+    """Return the model for the caller's columns, matched by name if the model has names, else by place."""
     form = model.form
     reader.fail_if(
         names is None and model.unordered,
