@@ -44,7 +44,7 @@ _MEANINGS = {
 
 
 class Drift(NamedTuple):
-    """Result of `Cutoff.check`: corrected `p` by statistic, and the medians before and now of those that `moved`."""
+    """Result of `Cutoff.check`, with a corrected `p` by statistic, and medians before and now of the `moved` ones."""
 
     p: dict[str, float]
     moved: dict[str, tuple[float, float]]

@@ -52,7 +52,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses of each decision, (n,): -log P(actual class) in nats, squared error, and whether it is an error."""
+    """Losses of each decision, (n,), as -log P(actual class) in nats, squared error, and whether it is an error."""
 
     log_loss: np.ndarray
     squared_error: np.ndarray

@@ -94,7 +94,7 @@ _FOLDS, _FOLDS_OF_FEW, _FEW = 5, 20, 400
 
 
 class JointCalibrator(ClassifierMixin, BaseEstimator):
-    """Base class of calibrators of several classes: P(class | scores) from held-out scores and their classes.
+    """Base class of calibrators that map scores to P(class | scores) of several classes, fitted to held-out scores.
 
     A subclass implements `_fit(scores, index, weight)` and `_log_probabilities(scores)` on checked float64 (n, K).
 

@@ -38,7 +38,7 @@ STATISTICS = ("best", "mean-top", "gap", "mean", "spread", "size", "agreement")
 
 
 class QueryLoss(NamedTuple):
-    """A loss in [0, 1]: its name, its kind, the cutoff k in its name, and the function if the user passed one."""
+    """A loss in [0, 1] with its name, its kind, the cutoff k in its name, and the function if the user passed one."""
 
     name: str
     kind: str

@@ -201,7 +201,7 @@ class Clustered(Options):
 
 
 class Systems(Judged):
-    """Systems to evaluate or compare: `SYSTEM …` with `--data` and its `--scores`, or with `--qrels`."""
+    """Systems to evaluate or compare, `SYSTEM …` with `--data` and its `--scores`, or with `--qrels`."""
 
     FIRST = True
     systems: list[str] = argument("models that score --data, or TREC runs with --qrels", "[SYSTEM …]")

@@ -17,7 +17,7 @@ from truerank.core.method_names import called_here
 
 
 class UsageError(TruerankError):
-    """The command was misused: exit code 2."""
+    """The command was misused (exit code 2)."""
 
 
 class Parser(argparse.ArgumentParser):

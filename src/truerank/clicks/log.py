@@ -37,14 +37,14 @@ _CORRECT = (Remedy("to see the first such row", bad="error"),)
 
 
 class Coded(NamedTuple):
-    """A column of ids as codes: `codes`, int32 (n,), has -1 for a missing id; `names` has the id of each code."""
+    """A column of ids as codes. `codes`, int32 (n,), has -1 for a missing id; `names` has the id of each code."""
 
     codes: np.ndarray
     names: np.ndarray
 
 
 class Place(NamedTuple):
-    """The source of the rows for messages: a file, and the line of row 0 or of each row (None: rows are counted)."""
+    """The source of the rows for messages, a file and the line of row 0 or of each row (None if rows are counted)."""
 
     file: str = ""
     line: int | np.ndarray | None = None
@@ -188,7 +188,7 @@ class ClickLog:
 
 
 class Cells(NamedTuple):
-    """Sums over rows of a log, sorted by query, document and keys: arrays (c,), and the cell of each row (n,)."""
+    """Sums over rows of a log, (c,), sorted by query, document and keys, and the cell of each row (n,)."""
 
     query: np.ndarray
     document: np.ndarray

@@ -20,7 +20,7 @@ _PAUSE_SECONDS = 0.5  # between two attempts
 
 
 class Parted(RuntimeError):
-    """The common program has ended: a member is lost or has failed, or a newer call has arrived."""
+    """The common program has ended, because a member is lost or has failed, or a newer call has arrived."""
 
 
 class Communicator:

@@ -157,7 +157,7 @@ class LearningRateScheduler:
 
 
 class TrainingCallback:
-    """Base of callbacks in XGBoost's form: `after_iteration(model, epoch, evals_log)` returns True to end the fit.
+    """Base of callbacks whose `after_iteration(model, epoch, evals_log)` returns True to end the fit, as in XGBoost.
 
     `model` is None, because there is no model before the fit ends.
     """

@@ -180,7 +180,7 @@ Scored = tuple[list[bytes], list[float]]  # documents and their scores, in the f
 
 
 class Results(NamedTuple):
-    """A run: the documents of each topic with their scores, and the name on the last line."""
+    """A run with the documents of each topic, their scores, and the name on the last line."""
 
     topics: dict[bytes, Scored]
     name: bytes

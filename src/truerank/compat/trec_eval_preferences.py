@@ -44,7 +44,7 @@ class Counts(NamedTuple):
 
 
 class Group:
-    """The preferences of a judgement group: `pairs`, their `counts`, and documents by relevance (a level above 0)."""
+    """The preferences of a judgement group as `pairs`, their `counts`, and documents by relevance (a level above 0)."""
 
     def __init__(self, pairs: Pairs, levels: Iterable[tuple[int, float]], n_ret: int) -> None:
         self.pairs, self.counts = pairs, Counts.of(pairs, n_ret)
@@ -58,7 +58,7 @@ class Group:
 
 
 class Classes(Group):
-    """A group of one subgroup: classes of documents with equal levels, the highest level first.
+    """A group of one subgroup with classes of documents of equal levels, the highest level first.
 
     `pool` collects the documents of all groups of this kind.
     """
@@ -90,7 +90,7 @@ class Classes(Group):
 
 
 class Relation(Group):
-    """A group of several subgroups: all preferences, also by transitivity (a over b and b over c: a over c)."""
+    """A group of several subgroups with all preferences, also by transitivity (a over b and b over c give a over c)."""
 
     def __init__(self, subgroups: Iterable[list[tuple[int, float]]], n: int, n_ret: int) -> None:
         above, self.levels = [0] * n, [-1.0] * n  # above[a]: bits of the documents that a is preferred to

@@ -43,7 +43,7 @@ def _literal(value: Any) -> str:
 
 
 class Remedy:
-    """A solution of a problem: arguments to pass, or advice in words.
+    """A solution of a problem, as arguments to pass or as advice in words.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ class EngineError(TruerankError, OSError):
 
 
 class ClusterError(TruerankError):
-    """An error for a cluster that cannot continue: no worker is left or answers, or a worker cannot reach another."""
+    """An error for a cluster that cannot continue, because no worker answers, or a worker cannot reach another one."""
 
 
 class MissingExtraError(TruerankError, ImportError):

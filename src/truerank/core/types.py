@@ -53,7 +53,7 @@ RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomStat
 
 
 class Matrix(Protocol):
-    """Rows of features: an array, a sparse matrix or a matrix of bins (n, p)."""
+    """Rows of features (n, p), in an array, a sparse matrix or a matrix of bins."""
 
     @property
     def shape(self) -> tuple[int, ...]:

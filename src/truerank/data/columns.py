@@ -281,7 +281,7 @@ def reading_of(like: object) -> dict[str, str]:
 
 
 class Columns(NamedTuple):
-    """A selection of columns: the arguments of `chosen_columns`, or the `names` of a model's columns."""
+    """A selection of columns by the arguments of `chosen_columns`, or by the `names` of a model's columns."""
 
     features: Sequence[str] | None = None
     exclude: Sequence[str] | None = None

@@ -303,7 +303,7 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The training queries of models in data: the Overlap of each model, by name, and whether the rule is "keep"."""
+    """The training queries of models in data, as the Overlap of each model by name; and whether the rule is "keep"."""
 
     overlaps: Mapping[str, Overlap]
     keeps: bool = False

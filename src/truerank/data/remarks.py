@@ -10,7 +10,7 @@ from truerank.core.errors import PYTHON, Message, Remedy, TruerankWarning, Wordi
 
 
 class Code(NamedTuple):
-    """A kind of remark: its severity, its meaning, and its remedies, in which NAME is the first item."""
+    """A kind of remark with its severity, its meaning, and its remedies, in which NAME is the first item."""
 
     severity: str
     meaning: str

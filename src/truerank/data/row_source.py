@@ -77,7 +77,7 @@ class Rows(Protocol):
 
 
 class RowSource(ABC):
-    """Rows in parts of whole queries: the base class for rows that are not in one `RankingData`.
+    """Base class of rows in parts of whole queries, for rows that are not in one `RankingData`.
 
     A subclass implements `statistics` and calls `describe()` at the end of its `__init__`, which sets the attributes
     below. If parts can lose their memory of a fit, it also overrides `mark`, `note`, `rewind` and `retried`.

@@ -42,7 +42,7 @@ def query_folds(
 
 
 class Fold(NamedTuple):
-    """A fold: its name, and the numbers of its training, validation and test queries; `valid` may be empty."""
+    """A fold with its name, and the numbers of its training, validation and test queries; `valid` may be empty."""
 
     name: str
     train: np.ndarray
@@ -221,7 +221,7 @@ class QueryKFold(_QuerySplitter):
 
 
 class QueryTimeSplit(_QuerySplitter):
-    """Splits of whole queries by time (forward chaining): each fold tests a period, and trains on all earlier queries.
+    """Splits of whole queries by time (forward chaining). Each fold tests a period, and trains on all earlier queries.
 
     The queries are divided into `n_splits` + 1 periods with about equal numbers of queries. Queries of the same time
     are in the same period. The first period is never tested.

@@ -197,7 +197,7 @@ def _findings(data: RankingData | None, wording: Wording) -> Detail | None:
 
 
 class Rankings(NamedTuple):
-    """The first documents of some queries: by query and system, documents with id, grade, score and contributions."""
+    """The first documents of some queries, by query and system, with id, grade, score and contributions."""
 
     systems: list[str]
     queries: dict[str, list[list[dict[str, Any]]]]

@@ -55,7 +55,7 @@ Checks = list[tuple[str, Callable[[str, np.ndarray | None], list[Remark]]]]
 
 
 class Resolved(NamedTuple):
-    """The systems of an experiment by name: judgements and scores in the same order of rows, and models.
+    """The systems of an experiment by name, with judgements and scores in the same order of rows, and models.
 
     `data` are the rows that models score. `checks` has the source and the function of the remarks on what was read,
     under a convention; with the numbers of some queries, the remarks on these. The order of scores belongs to all.

@@ -33,7 +33,7 @@ Value = Any  # a number, a Part, or a list of these
 
 
 class Part:
-    """A part of an expression: a sign and its operands, numbers or parts.
+    """A part of an expression, with a sign and its operands (numbers or parts).
 
     The signs are those of Python and "feature" (of a name), "isNan", "||", "&&", "if" (a choice: a test, the value
     where it holds, and the value where it does not), and "mix" of r, a and b, which is a + r (b - a).

@@ -48,7 +48,7 @@ class Logged(np.ndarray):
 
 @dataclass
 class Local:
-    """A local array: numbers (size, n)."""
+    """A local array of numbers (size, n)."""
 
     cells: np.ndarray
 

@@ -101,7 +101,7 @@ class ZScore(RunFeature):
 
 @dataclass(frozen=True)
 class Percentile(RunFeature):
-    """Share of the list at or below the document, equal scores at their mean rank: 1 is best; 0 if not retrieved."""
+    """Share of the list at or below the document, equal scores at their mean rank. 1 is best; 0 if not retrieved."""
 
     NAME: ClassVar[str] = "percentile"
 
@@ -117,7 +117,7 @@ class Percentile(RunFeature):
 
 @dataclass(frozen=True)
 class ReciprocalRank(RunFeature):
-    """The value `(1 + k) / (k + rank)`: 1 at the first rank, ties by descending document id; 0 if not retrieved.
+    """The value `(1 + k) / (k + rank)`, 1 at the first rank, ties by descending document id; 0 if not retrieved.
 
     The factor 1 + k scales the summand of reciprocal rank fusion to the range of the other features.
     """

@@ -420,7 +420,7 @@ def _trained_on(validates: bool, cv: Any, folds: Sequence[Fold]) -> str:
 
 
 class LearnerPair(NamedTuple):
-    """The comparison of learners `a` and `b`: mean difference over folds (positive if `a` is better), 95 % interval, p.
+    """The mean difference of learners `a` and `b` over folds (positive if `a` is better), with 95 % interval and p.
 
     The interval is for this pair alone and agrees with `p`; `p_adjusted` is corrected by Holm. If all folds have the
     same difference, there is no interval and no p (NaN); without any difference p is 1.

@@ -35,7 +35,7 @@ LEARNED = "learned"
 
 
 class FusionEvidence(Result):
-    """The result of `cross_validate_fusion`: values of every method on topics that were not used for fitting.
+    """The result of `cross_validate_fusion`, with values of every method on topics that were not used for fitting.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ BASE = ("bm25", "cosine", "dirichlet", "jelinek-mercer", "tfidf")
 
 @dataclass(repr=False, eq=False)
 class TextEvidence(Result):
-    """The result of `cross_validate_text`: average precision on held-out queries, and a fitted model."""
+    """The result of `cross_validate_text`, with average precision on held-out queries, and a fitted model."""
 
     comparison: Comparison  # "bm25" and "best-base" against "ranker", with values by query; one correction for both
     model: TextRanker  # fitted to all queries, with a calibrator unless a constant probability is better

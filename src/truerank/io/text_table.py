@@ -28,7 +28,7 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of text: the names of its columns, and the columns as arrays (num_rows,)."""
+    """A table of text with the names of its columns, and the columns as arrays (num_rows,)."""
 
     column_names: list[str]
     columns: list[np.ndarray]

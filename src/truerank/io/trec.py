@@ -104,7 +104,7 @@ class Run(_Lists):
 
 
 class Qrels(_Lists):
-    """Judged documents by topic: `query_ids` (m,), `offsets` (m + 1,), `ids`, and `doc_ids` (n,), as in `Run`.
+    """Judged documents by topic, as `query_ids` (m,), `offsets` (m + 1,), `ids`, and `doc_ids` (n,), as in `Run`.
 
     `grades` are float64 (n,). A negative grade marks a document that was pooled but not judged. Measures treat it as
     unjudged. `texts` has the texts of topics whose ids differ from their texts, if they are known.

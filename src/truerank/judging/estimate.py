@@ -137,7 +137,7 @@ def gain_estimates(sampled: Sampled, factors: Factors, gained: np.ndarray, other
 
 
 class Estimate(Result):
-    """The result of `estimate`: estimates of a measure for several runs.
+    """The result of `estimate`, with estimates of a measure for several runs.
 
     `values` are by run, `budget` and `judged` are the expected and the actual number of human judgements, and `remarks`
     describe documents outside the plan.

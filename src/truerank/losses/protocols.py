@@ -44,7 +44,7 @@ class BoostingObjective(Protocol):
 
 
 class PlainObjective:
-    """Default properties of an objective: it is not quadratic, uses no random numbers, and starts at 0."""
+    """Default properties of an objective, which is not quadratic, uses no random numbers, and starts at 0."""
 
     quadratic = False
 
@@ -67,7 +67,7 @@ class FunctionObjective(PlainObjective):
 
 
 class Block(NamedTuple):
-    """The queries first … last - 1, and the arrays for their derivatives: the first arguments of each kernel."""
+    """The queries first … last - 1, and the arrays for their derivatives (the first arguments of each kernel)."""
 
     y: np.ndarray
     scores: np.ndarray

@@ -12,7 +12,7 @@ from truerank.measures.ranking import Ordered
 
 
 class AveragePrecision(Measure):
-    """Average precision: the mean precision at the ranks of all relevant documents; an unranked document adds 0.
+    """The mean precision at the ranks of all relevant documents (average precision); an unranked document adds 0.
 
     In `AP@k`, ranks beyond k add 0. With a cutoff, `denominator="reachable"` divides by min(R, k), as LightGBM, XGBoost
     and CatBoost do. The default divides by R. `ties="end"` counts every tied document
@@ -48,7 +48,7 @@ class AveragePrecision(Measure):
 
 
 class GeometricMAP(AveragePrecision):
-    """The geometric mean of AP over queries, with values of at least 0.00001: trec_eval's gm_map.
+    """The geometric mean of AP over queries, with values of at least 0.00001 (trec_eval's gm_map).
 
     The geometric mean gives more weight to queries with a low AP (Robertson 2006).
     """

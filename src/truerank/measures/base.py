@@ -75,7 +75,7 @@ _COMMON = ("ties", "compare", "empty", "missing_topics", "judged_only", "grades"
 # Not a dataclass: repr and equality distinguish given settings from those of a convention, `gains` must hash, and the
 # message about an unknown setting lists the known ones. A dataclass would need its own __init__, __call__ and repr too.
 class Measure:
-    """Base class of all measures: settings, printing, and the rules for empty queries and missing topics.
+    """Base class of all measures, with settings, printing, and the rules for empty queries and missing topics.
 
     Calling a measure returns a variant (`AP(rel=2)`), and `measure @ k` sets the cutoff. Settings that are not given
     come from `convention`, by default `ranklib`. Measures compare and hash by settings; `parse_measure` inverts `repr`.

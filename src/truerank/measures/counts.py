@@ -26,7 +26,7 @@ class _Counted(Measure):
 
 
 class RelevantRetrievedCount(_Counted):
-    """The number of relevant documents among the first k ranks or all: trec_eval's num_rel_ret, ranx's hits."""
+    """The number of relevant documents among the first k ranks or all (trec_eval's num_rel_ret, ranx's hits)."""
 
     NAME = "NumRelRet"
     OWN = ("rel", "cutoff")
@@ -42,7 +42,7 @@ class RelevantRetrievedCount(_Counted):
 
 
 class RetrievedCount(RelevantRetrievedCount):
-    """The number of ranked documents: trec_eval's num_ret. As in ir_measures, `NumRet(rel=1)` counts relevant ones."""
+    """The number of ranked documents (trec_eval's num_ret). As in ir_measures, `NumRet(rel=1)` counts relevant ones."""
 
     NAME = "NumRet"
 
@@ -53,7 +53,7 @@ class RetrievedCount(RelevantRetrievedCount):
 
 
 class RelevantCount(_Counted):
-    """The number of relevant documents, retrieved or not: trec_eval's num_rel."""
+    """The number of relevant documents, retrieved or not (trec_eval's num_rel)."""
 
     NAME = "NumRel"
     OWN = ("rel",)
@@ -63,7 +63,7 @@ class RelevantCount(_Counted):
 
 
 class QueryCount(_Counted):
-    """The number of queries, 1 for each: trec_eval's num_q."""
+    """The number of queries, 1 for each (trec_eval's num_q)."""
 
     NAME = "NumQ"
 

@@ -77,7 +77,7 @@ class Hits:
 
 
 class TieOrder(NamedTuple):
-    """A total order within queries: `rank[row]`, and its inverse `row[rank]`."""
+    """A total order within queries, as `rank[row]` and its inverse `row[rank]`."""
 
     rank: np.ndarray
     row: np.ndarray

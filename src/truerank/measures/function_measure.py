@@ -14,7 +14,7 @@ from truerank.measures.ranking import Ordered
 
 
 class FunctionMeasure(Measure):
-    """A function of the grades in ranked order, called once for each query with documents: `function(grades) -> float`.
+    """A function `function(grades) -> float` of the grades in ranked order, called once for each query with documents.
 
     The function maps a float64 array (n_i,) to a finite number. Ties, conventions and `judged_only` work as for other
     measures, but no query is empty. The measure is printed as the name of its function. Model files do not store it.

@@ -11,7 +11,7 @@ _EPSILON = 1e-5
 
 
 class InferredAP(Measure):
-    """Average precision estimated from a judged sample of the pool (Yilmaz and Aslam 2006): trec_eval's infAP.
+    """Average precision estimated from a judged sample of the pool (Yilmaz and Aslam 2006; trec_eval's infAP).
 
     A negative grade marks a document that was pooled but not judged. A document without a grade was not pooled. The
     expected precision at a relevant document of rank r is 1/r + (r - 1)/r · pooled/(r - 1) · (R + ε)/(R + N + 2ε).

@@ -9,7 +9,7 @@ from truerank.measures.ranking import Ordered
 
 
 class InterpolatedPrecision(Measure):
-    """Interpolated precision: `IPrec@0.1` is the highest precision at a recall of at least 0.1.
+    """Interpolated precision. `IPrec@0.1` is the highest precision at a recall of at least 0.1.
 
     The measure is trec_eval's iprec_at_recall. The recall is reached at recall · R documents, rounded to the nearest
     number (`rounding="nearest"`, version 10), or at ⌊recall · R + 0.9⌋ documents (`"truncated"`, version 9). The value

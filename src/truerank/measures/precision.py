@@ -32,7 +32,7 @@ class _Count(Measure):
 
 
 class Precision(_Count):
-    """Precision: the number of relevant documents among the first k ranks, divided by k even for shorter lists.
+    """The number of relevant documents among the first k ranks, divided by k even for shorter lists (precision).
 
     If a query has n < k ranked documents, `short="zero"` gives 0 (script of LETOR 3), and `short="shorten"` divides by
     n (XGBoost).
@@ -54,7 +54,7 @@ class Precision(_Count):
 
 
 class Recall(_Count):
-    """Recall: the share of the relevant documents that are among the first k ranks."""
+    """The share of the relevant documents that are among the first k ranks (recall)."""
 
     NAME = "R"
     OWN = ("rel", "cutoff")
@@ -62,7 +62,7 @@ class Recall(_Count):
 
 
 class RPrecision(_Count):
-    """R-precision: the share of relevant documents among the first R ranks, where R is their number in the qrels."""
+    """The share of relevant documents among the first R ranks, where R is their number in the qrels (R-precision)."""
 
     NAME = "Rprec"
     OWN = ("rel",)
@@ -73,7 +73,7 @@ class RPrecision(_Count):
 
 
 class SetPrecision(_Count):
-    """Set precision: the share of relevant documents among the n retrieved documents, trec_eval's set_P.
+    """The share of relevant documents among the n retrieved documents (trec_eval's set_P).
 
     With a cutoff k, only the first k documents count, and the divisor is min(n, k), whereas `P@k` divides by k.
     `relative=True` divides by min(n, R), as trec_eval's set_relative_P does.
@@ -90,7 +90,7 @@ class SetPrecision(_Count):
 
 
 class SetRecall(_Count):
-    """Set recall: the share of the relevant documents that are retrieved, trec_eval's set_recall.
+    """The share of the relevant documents that are retrieved (trec_eval's set_recall).
 
     With a cutoff k, only the first k documents count, so that the value is `R@k`.
     """
@@ -116,7 +116,7 @@ class SetF(_Count):
 
 
 class SetAP(_Count):
-    """The product of SetP and SetR: trec_eval's set_map."""
+    """The product of SetP and SetR (trec_eval's set_map)."""
 
     NAME = "SetAP"
     OWN = ("rel",)

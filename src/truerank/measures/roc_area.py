@@ -56,7 +56,7 @@ class Accuracy(Measure):
 
 
 class WrongPairs(Measure):
-    """`pairs(a, b)`: the share of wrongly ordered pairs of documents of grades `a` and `b`. Lower is better.
+    """The share of wrongly ordered pairs of documents of grades `a` and `b`, `pairs(a, b)`. Lower is better.
 
     Figure 6 of the AdaRank paper has `pairs(2, 0)`, `pairs(2, 1)` and `pairs(1, 0)`. By default, queries without pairs
     are skipped.

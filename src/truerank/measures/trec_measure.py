@@ -37,7 +37,7 @@ _NEW = ("rbp", "rbp_resid", "unj")
 
 
 class TrecMeasure(Measure):
-    """A measure of trec_eval 10.0 by its printed name: `Rndcg`, `relative_P_5`, `Rprec_mult_1.20`, `utility`.
+    """A measure of trec_eval 10.0 by its printed name (`Rndcg`, `relative_P_5`, `Rprec_mult_1.20`, `utility`).
 
     The functions of `compat.trec_eval_measures`, which document the formulas, compute one topic at a time. Ties, topics
     and averages are treated as for other measures. Grades are whole numbers; a negative grade means unjudged. `root` is

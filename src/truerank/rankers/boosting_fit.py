@@ -75,7 +75,7 @@ class BoostingSettings:
 
 @dataclass(frozen=True)
 class Grown:
-    """The result of a fit: the trees, and what scoring with them requires."""
+    """The result of a fit, with the trees, and what scoring with them requires."""
 
     status: Status
     progress: Progress

@@ -166,7 +166,7 @@ OF_SOME = ("p_swap_", *names_of(FlatPlaces), "start_weights_", "statistic_column
 
 
 class FittedTrees(CategoryColumns):
-    """Base class of boosters: scores of fitted trees, also tree by tree, and the model file."""
+    """Base class of boosters, with scores of fitted trees, also tree by tree, and the model file."""
 
     model_attributes: ClassVar[dict[str, str]] = {
         "n_iter_": "int in [0, inf]",

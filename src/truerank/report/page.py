@@ -22,7 +22,7 @@ from truerank.core.printing import plain, styled_table
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: its anchor, title and HTML, and whether it is folded at first."""
+    """A part of a page with its anchor, title and HTML, and whether it is folded at first."""
 
     anchor: str
     title: str

@@ -57,7 +57,7 @@ _SAME = 1e-9  # differences that rounding alone makes
 
 
 class GateLine(NamedTuple):
-    """One line of a gate: the whole set, a segment, or a floor. Figures that do not apply to the line are NaN."""
+    """One line of a gate, for the whole set, a segment, or a floor. Figures that do not apply to the line are NaN."""
 
     name: str
     n: int
@@ -71,7 +71,7 @@ class GateLine(NamedTuple):
 
 
 class Floor(NamedTuple):
-    """A bound on the mean of one system: `bound` is the least mean, or the largest mean if `most` is set.
+    """A bound on the mean of one system. `bound` is the least mean, or the largest mean if `most` is set.
 
     `values` (m,) are NaN for queries that the mean leaves out. For a largest mean, the values are losses of 0 or 1.
     """

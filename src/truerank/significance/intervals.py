@@ -81,7 +81,7 @@ def is_share(measure: Measure) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on one mean difference with a margin δ: "better", "worse", "not worse", "equivalent", or "undecided".
+    """The verdict "better", "worse", "not worse", "equivalent" or "undecided" on one mean difference with a margin δ.
 
     All verdicts are decided here. "better" and "worse" depend on `p`. "not worse" requires that the `interval` lies
     above -δ, and also Student's interval with one more query that loses `loss`. "equivalent" requires that both lie

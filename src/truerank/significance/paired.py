@@ -391,7 +391,7 @@ def share_interval(wins: int, losses: int, level: float = LEVEL) -> tuple[float,
 
 
 class Signs(NamedTuple):
-    """Signs of `n` topics: all 2^n sign vectors if there are at most `n_resamples` of them, else random draws.
+    """Signs of `n` topics, as all 2^n sign vectors if there are at most `n_resamples` of them, else as random draws.
 
     Of two vectors that differ by the factor -1, only one is enumerated, since a two-sided test counts both or neither.
     """

@@ -65,7 +65,7 @@ class PairComparison(NamedTuple):
 
 
 class Influence(NamedTuple):
-    """A pair without one query: the difference, the adjusted p, and whether p `changes` to the other side of 0.05."""
+    """A pair without one query, with the difference, the adjusted p, and whether p `changes` sides of 0.05."""
 
     query: str
     difference: float

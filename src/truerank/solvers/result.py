@@ -35,7 +35,7 @@ NEEDS_ACTION = (Status.MAX_ITERATIONS, Status.NO_PROGRESS, Status.DIVERGED)
 
 @dataclass(frozen=True)
 class SolverResult:
-    """The result of a solver: weights, status, objective and gap."""
+    """The result of a solver, with weights, status, objective and gap."""
 
     coef: np.ndarray  # float64 (p,)
     status: Status

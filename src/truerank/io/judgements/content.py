@@ -27,7 +27,7 @@ _BULK = {"index", "create", "update", "delete"}
 
 
 class Content(NamedTuple):
-    """The content of a file: by its `kind`, one of `values` (JSON with lines), `table` and `text` is set."""
+    """The content of a file. Its `kind` determines which of `values` (JSON with lines), `table` and `text` is set."""
 
     name: str
     kind: str  # "json", "table" or "text"

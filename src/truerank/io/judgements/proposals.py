@@ -318,7 +318,7 @@ def is_pairwise(content: Content) -> bool:
 
 
 class Survey(NamedTuple):
-    """A description of a file whose cells are not judgements: kind, reason, columns and missing roles."""
+    """A description of a file whose cells are not judgements, with kind, reason, columns and missing roles."""
 
     looks: str
     reason: str

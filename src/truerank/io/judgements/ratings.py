@@ -49,7 +49,7 @@ _COMBINED: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 class Row(NamedTuple):
-    """A row of a file: a grade as written, or None without a grade."""
+    """A row of a file with a grade as written, or None without a grade."""
 
     query: str
     document: str

@@ -26,7 +26,7 @@ Categories = list[str] | list[float]
 
 
 class Keys:
-    """The keys of one kind of object in a model file: those that a reader reads, and those without effect on scores.
+    """The keys of one kind of object in a model file that a reader reads, and those without effect on scores.
 
     The latter by the reason: `statistics` of the training data, settings of `training`, `names` (of stores, versions
     and notes), `places` (numbers and orders that the file repeats), and the `link` after raw scores. `only` has the

@@ -42,7 +42,7 @@ class LeafPredictor(Protocol):
 
 @dataclass(frozen=True)
 class TreesForm:
-    """Fitted trees as exports and explanations read them: a leaf is a sum of monomials, by default one constant.
+    """Fitted trees as exports and explanations read them. A leaf is a sum of monomials, by default one constant.
 
     Exports write the forms `Oblivious`, `leaves.fuzzy.Fuzzy` and `leaves.polynomial.Polynomial`.
     """
