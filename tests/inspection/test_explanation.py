@@ -178,6 +178,17 @@ def test_the_command(data, tmp_path, capsys):
     assert main(["explain", str(tmp_path / "model.json"), str(tmp_path / "data.txt"), "--query", "nothing"]) == 1
 
 
+def test_rows_of_the_command_count_from_one(data, tmp_path, capsys):
+    save_model(make("ridge").fit(data), tmp_path / "model.json")
+    write_letor(data.replaced(doc_ids=None), tmp_path / "data.txt")
+    command = ["explain", str(tmp_path / "model.json"), str(tmp_path / "data.txt"), "--query", str(data.query_ids[0])]
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    rows = [found[one]["document"].removeprefix("row ") for one in ("above", "below")]
+    assert main([*command, "--json", "--above", rows[0], "--below", rows[1]]) == 0
+    assert json.loads(capsys.readouterr().out) == found
+
+
 @pytest.mark.filterwarnings("ignore:.*used for training")
 def test_queries_that_train_without_a_feature_are_left_out(data, tmp_path, capsys):
     model, train, rows = (str(tmp_path / name) for name in ("model.json", "train.txt", "test.txt"))

@@ -202,7 +202,7 @@ class Cutoff(BaseEstimator):
         check_is_fitted(self)
         if self.kind_ == "answer":
             raise InvalidInputError(
-                f"the loss {self._name()} decides which queries are answered, not the depth. Call answers"
+                f"the loss {self._name()} decides which queries are answered, not the depth. Call answers(scores, qid)"
             )
         columns, grouping = self._lists(scores, qid, parse_loss(self.loss, self.kind))
         return np.add.reduceat((columns[:, 0] >= self.threshold_).astype(np.int64), grouping.offsets[:-1])

@@ -285,7 +285,7 @@ class CalibratedRanker(Ranker):
         else:
             if not isinstance(X, RankingData) and qid is None and self.n_queries_in_ > 1:
                 raise InvalidInputError(
-                    "query_statistics require the query of each row. Pass qid", argument="query_statistics"
+                    "query_statistics require the query of each row. Pass qid=qid", argument="query_statistics"
                 )
             grouping = X if isinstance(X, RankingData) else group_rows(qid, len(scores))
             values = grouping.restore(self._calibrated_from(grouping.grouped(scores), grouping.offsets))
@@ -424,7 +424,7 @@ def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 def _grades(data: RankingData) -> np.ndarray:
     if data.y is None:
-        raise InvalidInputError("the data have no grades, which calibration requires. Pass y")
+        raise InvalidInputError("the data have no grades, which calibration requires. Pass y=grades")
     return data.y
 
 

@@ -6,6 +6,7 @@ feature, and the loss of the measure when the feature is shuffled within queries
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,6 +65,8 @@ def run(args: Arguments) -> int:
     result = truerank.explain(
         model, data, query=args.query, above=above, below=below, measure=args.measure, convention=convention
     )
+    if data.doc_ids is None:
+        result = replace(result, above=_from_one(result.above), below=_from_one(result.below))
     return common.show(args, result.to_dict(), result.to_text(most))
 
 
@@ -129,3 +132,8 @@ def _row(name: str | None) -> int | None:
     if not name.isdecimal() or int(name) < 1:
         raise common.UsageError(f"the data have no document ids. Name a row by its number, from 1, got {name!r}")
     return int(name) - 1
+
+
+def _from_one(name: str) -> str:
+    """Return the name of a row, such as "row 1" for "row 0"."""
+    return f"row {int(name.removeprefix('row ')) + 1}"

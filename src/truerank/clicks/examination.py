@@ -143,7 +143,7 @@ class Examination(Result):
         """Estimate from a log; method "em" requires `features`, rows of the shown documents with `doc_ids`."""
         if not isinstance(log, ClickLog):
             raise InvalidInputError(
-                f"log must be a ClickLog, got {type(log).__name__}. Read a log with read_clicks", argument="log"
+                f"log must be a ClickLog, got {type(log).__name__}. Read a log with read_clicks(path)", argument="log"
             )
         if not log.clicked.any():
             raise InvalidInputError(

@@ -96,7 +96,7 @@ def interleave(
 
 
 class Preference(NamedTuple):
-    """A comparison of two rankers by mean outcome of units (above 0 if a is better), with always-valid interval and p."""
+    """The mean outcome of units of two rankers (above 0 if a is better), with an always-valid interval and p."""
 
     a: str
     b: str

@@ -72,7 +72,9 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
             call.settings["patience"] = other.pop(key)
     if "eval_metric" in other and "validation_measure" in known:
         if eval_set is None:
-            raise InvalidInputError(f"{name}.fit: eval_metric requires eval_set. Pass eval_set", argument="eval_metric")
+            raise InvalidInputError(
+                f"{name}.fit: eval_metric requires eval_set. Pass eval_set=(X, y, qid)", argument="eval_metric"
+            )
         _read_measures(call, other.pop("eval_metric"), f"{name}.fit: eval_metric")
     elif isinstance(known.get("validation_measure"), list | tuple):
         _read_measures(call, known["validation_measure"], f"{name}: validation_measure")
@@ -193,7 +195,7 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
     if eval_set is None:
         if eval_qid is not None or eval_group is not None:
             raise InvalidInputError(
-                f"{name}.fit: eval_qid and eval_group belong to eval_set=[(X, y)], which is missing. Pass eval_set",
+                f"{name}.fit: eval_qid and eval_group belong to eval_set=[(X, y)], which is missing. Pass it",
                 argument="eval_qid",
             )
         return qid, []

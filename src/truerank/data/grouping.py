@@ -269,7 +269,7 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     """
     if qid is None:
         if n_rows is None:
-            raise InvalidInputError("qid=None requires the number of rows. Pass n_rows", argument="qid")
+            raise InvalidInputError("qid=None requires the number of rows. Pass n_rows=len(X)", argument="qid")
         refuse_one_long_list(n_rows)
         return one_query(n_rows)
     if isinstance(qid, str | bytes):

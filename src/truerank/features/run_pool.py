@@ -231,7 +231,7 @@ class RunPool(RowsByQuery):
         Topics without a chosen row become queries without rows. Under `trec`, ties break by descending document id.
         """
         if self.grades is None or self.unretrieved is None or self.unretrieved_offsets is None:
-            raise InvalidInputError("this pool has no judgements. Create it with qrels")
+            raise InvalidInputError("this pool has no judgements. Create it with RunPool(runs, qrels)")
         query = self.query_of_row
         grades = self.grades[rows]
         left_out = ~np.isnan(self.grades)
@@ -328,7 +328,7 @@ def judged_pool(runs: object, qrels: object = None) -> RunPool:
         if qrels is not None:
             raise InvalidInputError("qrels were given with a RunPool, which has its own judgements. Omit the qrels")
         if runs.grades is None:
-            raise InvalidInputError("this pool has no judgements. Create it with qrels")
+            raise InvalidInputError("this pool has no judgements. Create it with RunPool(runs, qrels)")
         return runs
     if qrels is None:
         raise InvalidInputError(

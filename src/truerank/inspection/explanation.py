@@ -357,7 +357,7 @@ def _pair(
         found_place = _place(data, document) - int(rows[0])
         if not 0 <= found_place < len(rows):
             raise InvalidInputError(
-                f"row {document} does not belong to query {query!r}. Name one of its rows, or leave query out"
+                f"row {document} (from 0) does not belong to query {query!r}. Name one of its rows, or leave query out"
             )
         return found_place
 

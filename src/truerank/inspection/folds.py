@@ -80,7 +80,7 @@ def _fitted(
     fitted: Any = None
     if len(tried) > 1 and not len(fold.valid):
         raise InvalidInputError(
-            "grid requires validation queries, but a fold has none. Pass cv as a number, or folds with them",
+            "grid requires validation queries, but a fold has none. Pass cv=5, or folds with validation queries",
             argument="grid", code="no-validation",
         )  # fmt: skip
     if len(fold.valid) and (stops or len(tried) > 1):

@@ -209,7 +209,9 @@ def cross_validate_fusion(
         For fewer topics than folds, no judgements, or runs with different topics without `topics`.
     """
     if pool.grades is None:
-        raise InvalidInputError("cross-validation requires judgements. Create the pool with qrels", argument="qrels")
+        raise InvalidInputError(
+            "cross-validation requires judgements. Create the pool with RunPool(runs, qrels)", argument="qrels"
+        )
     absent = pool.topics_without_runs
     there = {name: np.append(own, np.zeros(len(absent), bool)) for name, own in zip(pool.names, (pool.lengths > 0).T)}
     kept, coverage = covered_topics(there, topics)

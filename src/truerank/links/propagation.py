@@ -125,7 +125,7 @@ def graph_of_index(graph: LinkGraph, index: Index) -> LinkGraph:
     """Return the links between documents of an index, by the index's numbers; other nodes are left out."""
     if graph.names is None:
         raise InvalidInputError(
-            "the graph has no names, which identify documents of the index. Read the graph with read_links"
+            "the graph has no names, which identify documents of the index. Read the graph with read_links(path)"
         )
     number = np.array([index.document_number(name) for name in graph.names], dtype=np.int64)
     edges = graph.into.tocoo()

@@ -289,7 +289,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
     def _feature_shares(self) -> Any:
         """Return the numbers (p,) whose shares `feature_importances_` returns."""
-        raise AttributeError(f"{type(self).__name__} has no feature_importances_. Use permutation_importance")
+        raise AttributeError(
+            f"{type(self).__name__} has no feature_importances_. Call permutation_importance(ranker, data)"
+        )
 
     def predict(self, X: Any, *, qid: Any = None, **other: Unpack[NoOthers]) -> np.ndarray:
         """Return scores (n,), float64, in the order of the caller's rows; higher is better.

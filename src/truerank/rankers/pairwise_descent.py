@@ -379,7 +379,7 @@ class PairwiseDescent(LinearRanker):
         if len(grades) > 2:
             raise InvalidInputError(
                 f"the data have {len(grades)} grades, and sampling={self.sampling!r} with loss={self.loss!r} requires "
-                "two classes. Pass rel, the lowest relevant grade",
+                "two classes. Pass rel=..., the lowest relevant grade",
                 argument="sampling",
             )
         return None if len(grades) < 2 else y >= grades[1]

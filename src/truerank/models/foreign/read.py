@@ -200,7 +200,7 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
     if isinstance(value, list):
         return xgboost.read_dump(value, reader)
     if value.get("format") == "truerank-model":
-        raise reader.fail("", "the file is a model of truerank. Use load_model to read it.")
+        raise reader.fail("", "the file is a model of truerank. Read it with load_model(path).")
     if "learner" in value:
         return xgboost.read_saved(value, reader)
     if "tree_info" in value:
