@@ -135,7 +135,9 @@ def _span(row: Row, where: str, what: str) -> Span:
     try:
         start, end, value = (float(one) for one in (*(row.span or ()), 1.0 if row.grade is None else row.grade))
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{where}: start, end and {what} of a span must be numbers") from error
+        raise InvalidInputError(
+            f"{where}: start, end and {what} of a span must be numbers, got {(*(row.span or ()), row.grade)}"
+        ) from error
     if not start < end:
         raise InvalidInputError(f"{where}: the start {start:g} of a span must be below its end {end:g}")
     return Span(row.document, start, end, value)

@@ -168,7 +168,8 @@ def _of_table(name: str, form: str, column: str | None) -> tuple[list[str] | Non
             lengths = set(compute.list_value_length(cells).to_pylist())
             flat = np.asarray(cells.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
             if None in lengths or len(lengths) > 1 or (parts and {parts[0].shape[1]} != lengths):
-                raise DataFileError(f"column {chosen!r} must have a vector of the same length in each row", name)
+                found = ", ".join(sorted(map(str, lengths | {part.shape[1] for part in parts[:1]}))[:5])
+                raise DataFileError(f"the vectors of column {chosen!r} must have one length, got {found}", name)
             parts.append(flat.reshape(len(cells), -1))
             if key is not None:
                 ids += map(id_text, batch.column(batch.schema.get_field_index(key)).to_pylist())

@@ -207,7 +207,10 @@ def _groups(groups: Mapping[str, str] | PathLike, runs: Mapping[str, Run]) -> di
         name = os.fspath(groups)
         rows = list(csv.DictReader(io.StringIO(read_text(name))))
         if not rows or not {"run", "group"} <= set(rows[0]):
-            raise DataFileError("expected a CSV file with the columns run and group", name, 1, code="columns")
+            shown = ", ".join(map(str, rows[0])) if rows else "no rows"
+            raise DataFileError(
+                f"expected a CSV file with the columns run and group, got {shown}", name, 1, code="columns"
+            )
         groups = {row["run"]: row["group"] for row in rows}
     lacking = [name for name in runs if name not in groups]
     if lacking:

@@ -263,7 +263,7 @@ def encode(value: Any) -> Any:
             code="cannot-keep",
         )
     raise InvalidInputError(
-        f"a model file cannot keep {value!r} of type {type(value).__name__}. It can keep numbers, strings, lists, "
+        f"a model file cannot keep {value!r:.80} of type {type(value).__name__}. It can keep numbers, strings, lists, "
         "dicts, arrays, truerank's own models, and these classes of scikit-learn: "
         f"{', '.join(scikit_learn.FITTED)}",
         code="cannot-keep",

@@ -287,7 +287,8 @@ class AcceptedData:
             valid = RankingData(self._checked(X, reset=False), y, qid)
         else:
             raise InvalidInputError(
-                "eval_set must be (X, y, qid) or a RankingData, or [(X, y)] with eval_qid=[qid] (eval_group=[sizes])",
+                "eval_set must be (X, y, qid) or a RankingData, or [(X, y)] with eval_qid=[qid] (eval_group=[sizes]), "
+                f"got {type(eval_set).__name__}",
                 argument="eval_set",
             )
         if valid.y is None:
