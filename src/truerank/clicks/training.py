@@ -47,8 +47,8 @@ def training_data(
     weights : {"queries", "documents"}, default="queries"
         Either `query_weight`: the impressions of each query, with mean 1. Or `sample_weight`: max(Σ α, least) of each
         document, with mean 1, for pointwise learners.
-    Smallest divisor, which limits the weight of clicks on documents with fewer examined impressions.
-        Smallest divisor: clips the weight of clicks on documents with fewer examined impressions.
+    least : float, default 1.0
+        Smallest divisor, which limits the weight of clicks on documents with fewer examined impressions.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Exact retrieval by vectors, and features of their similarities."""
+"""Exhaustive retrieval by vectors, and features of their similarities."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def retrieve_vectors(
         Maximum number of documents of a query.
     similarity : {"inner-product", "cosine"}
         The cosine with a vector of zeros is 0.
-    Name of the run.
-        The name of the run.
+    tag : str, default "dense"
+        Name of the run.
 
     Raises
     ------
