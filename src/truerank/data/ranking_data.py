@@ -360,7 +360,8 @@ class RankingData(Grouping):
         """Return the judgements for measures: grades, offsets, and document ids as tie keys."""
         if self.y is None:
             raise InvalidInputError(
-                "the data have no grades (y), which measures and training require", remedies=[Remedy(y=...)]
+                "the data have no grades (y), which measures and training require",
+                remedies=[Remedy("to RankingData", y=...)],
             )
         grades, judged = self.y, self.judged
         if self.pooled is not None:

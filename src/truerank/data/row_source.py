@@ -238,7 +238,8 @@ class RowSource(ABC):
         """Return grades and offsets of all parts: 16 bytes for each row."""
         if not self.description.judged:
             raise InvalidInputError(
-                "the data have no grades (y), which measures and training require", remedies=[Remedy(y=...)]
+                "the data have no grades (y), which measures and training require",
+                remedies=[Remedy("to RankingData", y=...)],
             )
         return self.without_features().judgements()
 
