@@ -166,7 +166,7 @@ def test_defaults_of_rankers_are_allowed(name):
 def test_vectors_name_the_first_row_outside(values):
     wrong = [row for row, value in enumerate(values) if not 0 <= value < 1]
     if wrong:
-        with pytest.raises(InvalidInputError, match=rf"got \S+ in row {wrong[0]}$"):
+        with pytest.raises(InvalidInputError, match=rf"got \S+ at index {wrong[0]}$"):
             as_vector(values, "p", len(values), "[0, 1)")
     else:
         assert as_vector(values, "p", len(values), "[0, 1)").tolist() == values

@@ -102,7 +102,11 @@ LETOR = [
     ),
     ("#\n\n" + GOOD + "1 qid:1 3:1\n" + GOOD, {"n_features": 2}, "f, line 4: feature 3 occurs, but n_features is 2"),
     ("# features: a b\n1 qid:1 3:1\n", {}, "f, line 2: feature 3 occurs, but the header line names 2"),
-    ("# features: a b\n1 qid:1 1:1\n", {"n_features": 3}, "f, line 1: got 2 feature names for 3 features"),
+    (
+        "# features: a b\n1 qid:1 1:1\n",
+        {"n_features": 3},
+        "f, line 1: got 2 feature names for 3 features. Name each of them",
+    ),
     (
         GOOD + "1 qid:1\x00 1:1\n",
         {},
@@ -178,7 +182,7 @@ OTHERS = [
     (
         read_run,
         "1 Q0 d 1 2 t\n1 Q0 d 2 1 t\n",
-        "f, line 2: document 'd' is listed twice for topic '1'; a topic lists a document once",
+        "f, line 2: document 'd' is listed twice for topic '1'; a topic lists a document once. Remove a line",
     ),
     (read_qrels, "", "f: the file has no rows. Expected lines 'topic iteration docno grade'"),
     (read_qrels, "1 d 1\n", "f, line 1: expected 4 columns 'topic iteration docno grade', got 3: '1 d 1'"),

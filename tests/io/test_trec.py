@@ -113,7 +113,7 @@ def test_comments_further_columns_and_repeated_judgements(monkeypatch, after):
     with pytest.warns(TruerankWarning, match="<stream>: ignored up to 2 columns after"):
         wide = run_of("1 Q0 d 1 2 t x\n1 Q0 e 2 1 t y z\n2 Q0 d 1 .5 t\n")
     assert (wide.to_dict(), wide.tag) == (run_of(plain).to_dict(), "t")
-    with pytest.warns(TruerankWarning, match="<stream>: dropped 2 judgements that repeat an earlier line"):
+    with pytest.warns(TruerankWarning, match="<stream>: judgements that repeat an earlier line were dropped: 2"):
         qrels = qrels_of("#c\n1 0 d 1\n2 0 d 0\n1 1 d 1\n2 0 e 0\n1 0 f 1\n2 0 d 0\n")
     assert qrels.to_dict() == {"1": {"d": 1, "f": 1}, "2": {"d": 0, "e": 0}}
 

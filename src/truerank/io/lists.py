@@ -78,7 +78,9 @@ def _grouped(queries: list[Any], documents: list[Any], values: list[Any], repeat
         inside = lists.setdefault(topic, {})
         if name in inside:
             raise InvalidInputError(
-                f"document {name!r} is listed twice for query {topic!r}. Remove one of the rows", code="twice"
+                f"document {name!r} is listed twice for query {topic!r}",
+                remedies=["remove one of the rows"],
+                code="twice",
             )
         inside[name] = value
     return lists
@@ -117,5 +119,7 @@ def once(ids: Iterable[str], what: str, how: str) -> list[str]:
     """Return ids as a list; raise if an id occurs twice. Ids are compared as text."""
     texts = list(ids)
     if twice := repeated(texts):
-        raise InvalidInputError(f"{what} {twice[0]!r} is listed twice {how}. Keep one of them", code="twice")
+        raise InvalidInputError(
+            f"{what} {twice[0]!r} is listed twice {how}", remedies=["keep one of them"], code="twice"
+        )
     return texts

@@ -552,8 +552,8 @@ def _without_repeats(
                 kept.append(row)
             elif is_run or given[earlier] != given[row]:
                 once = "lists a document once" if is_run else "has one grade for a document"
-                what = f"document {texts[row]!r} is listed twice for topic {topic!r}; a topic {once}. Remove a line"
-                raise DataFileError(what, name, int(lines[row]), code="twice")
+                what = f"document {texts[row]!r} is listed twice for topic {topic!r}; a topic {once}"
+                raise DataFileError(what, name, int(lines[row]), remedies=["remove a line"], code="twice")
     return kept
 
 

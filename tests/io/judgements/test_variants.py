@@ -259,7 +259,7 @@ def test_several_judges(tmp_path):
     (tmp_path / "j.csv").write_text("query,docid,rating,rater\nq,a,3,x\nq,a,1,y\nq,a,1,z\nq,b,2,x\nq,b,2,y\nq,c,0,x\n")
     ratings = read_ratings(tmp_path / "j.csv")
     assert ratings.judges == ["x", "y", "z", "x", "y", "x"]
-    assert "2 documents with several grades, which are the same for 1" in ratings.agreement()
+    assert "agree for 1 of 2 documents with several grades" in ratings.agreement()
     # alpha = 1 - (n - 1) * sum of squared differences within / sum of all: 16 / 2 within, 5 grades 3 1 1 2 2
     within, between = (2 * (4 + 4)) / 2 + 0.0, 2 * (5 * (9 + 1 + 1 + 4 + 4) - 81)
     assert f"{1 - within / (between / 4):.3f}" in ratings.agreement()

@@ -27,12 +27,12 @@ def read_lists(stream: Source) -> dict[str, dict[str, float]]:
         score, own = read_grade(row.grade, content.decimal), lists.setdefault(row.query, {})
         if score is None or row.document in own:
             pair = f"document {row.document!r:.80} for query {row.query!r:.80}"
-            wrong = f"is {row.grade!r:.80}; expected a number"
-            what = (
-                f"the score of {pair} {wrong}" if score is None else f"{pair} is listed twice. Remove one of its rows"
-            )
             place = row.line or content.line_of(row.query, row.document)
-            raise DataFileError(what, content.name, place, code=None if score is None else "twice")
+            if score is None:
+                what = f"the score of {pair} is {row.grade!r:.80}; expected a number"
+                raise DataFileError(what, content.name, place)
+            what = f"{pair} is listed twice"
+            raise DataFileError(what, content.name, place, remedies=["remove one of its rows"], code="twice")
         own[row.document] = score
     if not lists:
         _refuse(content)
