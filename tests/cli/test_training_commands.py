@@ -243,8 +243,8 @@ def test_positions_go_with_their_rows_into_every_fit(tmp_path, capsys):
     run("cross-validate", str(table), *UNBIASED, *words, "--scores", scores, "--seed", "0")
     parts = query_folds(40, 5, random_state=0, query_ids=data.query_ids)
     expected = np.empty(len(y))
-    for k, part in enumerate(parts):
-        train = data.take_queries(np.setdiff1d(np.arange(40), np.concatenate([part, parts[k - 1]])))
+    for part in parts:
+        train = data.take_queries(np.setdiff1d(np.arange(40), part))
         expected[np.isin(qid, part)] = clone(ranker).fit(train).predict(data.take_queries(part))
         plain = clone(ranker).fit(train.replaced(position=train.position * 0 + 1)).predict(data.take_queries(part))
         assert not np.array_equal(plain, expected[np.isin(qid, part)])

@@ -52,7 +52,8 @@ MESSAGES = {
     'm.json: the file is not a model of truerank. Expected a JSON object with "format": "truerank-model"':
         lambda: truerank.load_model("m.json"),
     "shop.csv: 3 problems:\n(1) the table has no column 'qid' (query); 'query' is probably the query. Its columns are "
-    "'query', 'product_id', 'price', 'grade'\n(2) 'grade' probably holds the grades\n(3) 'product_id' probably holds "
+    "'query', 'product_id', 'price', 'grade'\n(2) the table has no column 'y' (grade); 'grade' is probably the "
+    "grade\n(3) 'product_id' probably holds "
     'document ids\nPass query="query", grade="grade", document="product_id"': lambda: truerank.read_table("shop.csv"),
     "y must be one array, got a tuple of parts with different shapes. Convert the arrays to rows with "
     "RankingData(X, y, qid)":

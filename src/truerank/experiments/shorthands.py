@@ -23,6 +23,7 @@ from truerank.core.types import (
     TrainingRule,
 )
 from truerank.experiments.experiment import Experiment
+from truerank.measures import parse_measure
 from truerank.measures.evaluation import Evaluation, Evaluations
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.measure_explanation import MeasureExplanation
@@ -223,7 +224,7 @@ def explain_measure(
     (0.3066, [('a', 1.0, 0.3066), ('b', 0.0, 0.0), ('c', 2.0, 0.0)])
     """
     given = Experiment(judgements, {"system": system}, measure, convention=convention, training_queries="keep")
-    (parsed,) = given.measures.values()
+    parsed = parse_measure(measure, given.convention)
     ((judged, scores),) = given.judged.values()
     name = str(query)
     places = np.flatnonzero(np.asarray(judged.query_ids, dtype=str) == name)
