@@ -246,8 +246,8 @@ class Comparison(Compared):
         index = next((i for i, pair in enumerate(self.pairs) if {pair.a, pair.b} == {a, b}), None)
         if index is None:
             few = "; ".join(f"{pair.a!r} and {pair.b!r}" for pair in self.pairs[:3])
-            known = f"Choose a pair such as {few} ({counted(len(self.pairs), 'pair')} in all)"
-            raise InvalidInputError(f"{a!r} and {b!r} were not compared. {known}", code="not-compared")
+            listed = f"Choose a pair such as {few} ({counted(len(self.pairs), 'pair')} in all)"
+            raise InvalidInputError(f"{a!r} and {b!r} were not compared. {listed}", code="not-compared")
         pair, flip = self.pairs[index], 1.0 if self.pairs[index].a == a else -1.0
         d = self._differences(pair.a, pair.b)
         known = np.flatnonzero(~np.isnan(d))
