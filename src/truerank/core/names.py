@@ -69,8 +69,8 @@ def similar(name: str, known: Iterable[str]) -> str | None:
 def nearest(name: str, known: Iterable[str], more: str = "") -> str:
     """Return the end of an error message about an unknown name: a similar known name, if any, and the sentence `more`.
 
-    >>> nearest("ada_rank", ["adarank", "rank-svm"], "Use --list"), nearest("tfidf", ["adarank"], "Use --list")
-    (". Did you mean 'adarank'? Use --list", '. Use --list')
+    >>> nearest("ada_rank", ["adarank", "rank-svm"], "Choose one"), nearest("tfidf", ["adarank"], "Choose one")
+    (". Did you mean 'adarank'? Choose one", '. Choose one')
     """
     near = similar(name, known)
     sentences = ("" if near is None else f"Did you mean {near!r}?", more)
