@@ -58,7 +58,7 @@ def test_repeated_ids_are_an_error_that_names_the_option(tmp_path, capsys):
         with pytest.raises(TruerankError) as caught:
             truerank.evaluate(GOLD, run, "AP")
         assert caught.value.code == "twice"
-        assert [one.arguments for one in caught.value.remedies] == [{"collapse": "#"}]
+        assert {"collapse": "#"} in [one.arguments for one in caught.value.remedies]
         if isinstance(run, str):
             for words in (["evaluate", run], ["compare", run, str(tmp_path / "False.run")]):
                 forms(tmp_path, False)
