@@ -1,7 +1,7 @@
 """How good a ranking is after so many seconds of training: boosted trees beside LightGBM, XGBoost and CatBoost.
 
     export TRUERANK_DATA=DIR
-    python -m benchmarks.rankers.bench_time_to_quality [--sets mq2008 mslr synthetic] [--rows N] [--threads N]
+    python -m benchmarks.rankers.bench_time_to_quality [--sets mq2008 mslr synthetic linear] [--rows N] [--threads N]
 
 Every learner has the same shapes, `fast` (depth 6, rate .2, 63 borders) and `large` (depth 8, rate .1, 255 borders),
 with squared error and with its own ranking objective; LightGBM also with quantised gradients and with sampling by
@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rankers.bench_oblivious_quality import assignments
+from benchmarks.rankers.bench_oblivious_speed import synthetic as linear_rows
 from reproductions import protocol
 from truerank import RankingData
 from truerank.measures import parse_measure
@@ -216,12 +217,18 @@ def synthetic(n: int, p: int = FEATURES, seed: int = 0) -> RankingData:
     return RankingData.from_grouped(X, y, np.append(np.arange(0, n, 100), n))
 
 
+def mostly_linear(n: int) -> RankingData:
+    """The rows of `bench_oblivious_speed`; queries of 100 rows."""
+    X, y, _ = linear_rows(n)
+    return RankingData.from_grouped(X, y, np.append(np.arange(0, n, 100), n))
+
+
 def parts_of(name: str, data_folder: str, rows: int, divisions: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Name of each division and what gives its training, validation and test rows."""
-    if name == "synthetic":
+    if name in ("synthetic", "linear"):
 
         def made() -> Any:
-            data = synthetic(rows + 2 * HELD_OUT)
+            data = (synthetic if name == "synthetic" else mostly_linear)(rows + 2 * HELD_OUT)
             ends = np.cumsum([0, rows, HELD_OUT, HELD_OUT]) // 100
             return [data.take_queries(np.arange(a, b)) for a, b in zip(ends, ends[1:])]
 
@@ -318,7 +325,7 @@ def run(argv: list[str] | None = None) -> None:
         if name != "synthetic" and not args.data:
             print(f"({name} left out: set TRUERANK_DATA to the folder of the collections)")
             continue
-        seconds = args.seconds or (20.0 if name == "synthetic" else 3.0)
+        seconds = args.seconds or (20.0 if name in ("synthetic", "linear") else 3.0)
         by_learner: dict[str, list[list[dict[str, Any]]]] = {learner: [] for learner in SETTINGS}
         warm = False
         for label, load in parts_of(name, args.data, args.rows, args.divisions):

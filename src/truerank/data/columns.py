@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.core.checks import is_sparse
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
 from truerank.data.ranking_data import RankingData
@@ -220,6 +221,12 @@ def columns_for(model: Any, frame: Any, also: Collection[str] = ()) -> Any:
         return None
     check_columns(names, known)
     return frame[[known[name] for name in names]]
+
+
+def dense_column(rows: RankingData, name: str) -> np.ndarray:
+    """Return the column of a name (n,), also of sparse rows, in the grouped order."""
+    column = rows.X[:, [names_of(rows).index(name)]]
+    return np.asarray(column.toarray() if is_sparse(column) else column)[:, 0]
 
 
 def rows_for(model: Any, data: RankingData) -> Any:

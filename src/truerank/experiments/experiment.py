@@ -481,7 +481,7 @@ class Experiment:
                 remedies=[Remedy("or a mapping of queries", segments=...)],
                 argument="segments",
             )
-        known = self._labels()
+        known = self._labels
         queries = list(map(str, self.query_ids if self.query_ids is not None else []))
         lacking = [query for query in queries if query not in known]
         if lacking:
@@ -490,6 +490,7 @@ class Experiment:
             )
         return np.array([known[query] for query in queries])
 
+    @cached_property
     def _labels(self) -> dict[str, str]:
         return dict(zip(map(str, self.segments), id_texts(self.segments.values())))
 
@@ -507,7 +508,7 @@ class Experiment:
 
     def _part(self, name: str) -> Experiment:
         """Return the experiment of the queries of a segment, whose training queries and topics are settled again."""
-        known = {query for query, own in self._labels().items() if own == name}
+        known = {query for query, own in self._labels.items() if own == name}
         queries = next(iter(self._all.values()))[0].query_ids.tolist()
         chosen = np.array([number for number, query in enumerate(queries) if str(query) in known])
         training = None if self.training is None else self.training.take_queries(chosen)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truerank.core.checks import is_sparse
 from truerank.core.errors import InvalidInputError
-from truerank.data.columns import names_of
+from truerank.data.columns import dense_column, names_of
 from truerank.data.grouping import id_text
 from truerank.data.ranking_data import RankingData
 from truerank.io.gold_sets import GoldSet, read_gold
@@ -47,10 +46,8 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[st
         raise InvalidInputError(
             f"segments={segments!r} is a column, which requires judged rows. Pass {{query: label}}", argument="segments"
         )
-    names = names_of(rows)
-    check_column(segments, names, "the data")
-    column = rows.X[:, [names.index(segments)]]
-    values = np.asarray(column.toarray() if is_sparse(column) else column)[:, 0]
+    check_column(segments, names_of(rows), "the data")
+    values = dense_column(rows, segments)
     first = values[rows.offsets[:-1]]
     if len(wrong := np.flatnonzero(values != np.repeat(first, rows.group_sizes))):
         raise InvalidInputError(

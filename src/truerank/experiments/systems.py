@@ -19,7 +19,7 @@ from truerank.core.files import exists
 from truerank.core.names import resolve
 from truerank.core.printing import progress
 from truerank.data.checkup import ranks_as_scores
-from truerank.data.columns import as_in_training, as_trained, columns_for, names_of
+from truerank.data.columns import as_in_training, as_trained, columns_for, dense_column, names_of
 from truerank.data.provenance import keeps_sketch
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.remarks import Remark
@@ -274,10 +274,8 @@ def _column(rows: Any, name: str, where: str) -> np.ndarray:
         raise InvalidInputError(
             f"{name!r} is not a file, and columns of {where} are not in this process. Name a file", code="no-column"
         )
-    known = names_of(rows)
-    check_column(name, known, where)
-    column = rows.X[:, [known.index(name)]]
-    own = rows.restore(np.asarray(column.toarray() if hasattr(column, "toarray") else column)[:, 0])
+    check_column(name, names_of(rows), where)
+    own = rows.restore(dense_column(rows, name))
     if np.isnan(own).any():
         raise InvalidInputError(
             f"column {name!r} cannot be used as scores: {int(np.isnan(own).sum())} of {len(own)} rows have no value",

@@ -33,6 +33,7 @@ from truerank.inspection.seeds import (
 )
 from truerank.io.rows import RowsLike, rows_of
 from truerank.measures import Measure, parse_measure, parse_measures
+from truerank.measures.ranking import Ranking
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import CompareOptions
 from truerank.significance.intervals import mean_interval
@@ -391,10 +392,11 @@ def _over_draws(
         whole = np.isin(query, tested)
         scores |= {name: np.where(whole, own, np.nan) for name, own in columns.items()}
         for name, own in scores.items():
+            ranking = Ranking(judged, own[rows])  # sorted once for all measures
             for label, measure in measures.items():
                 for kind, total in ((measure, sums), (measure.tie_averaged(), averaged)):
                     values = np.full(data.n_queries, np.nan)
-                    values[tested] = kind.per_query(judged, own[rows])
+                    values[tested] = kind.values(ranking)
                     total[name][label] = total[name][label] + values
                     if total is sums:
                         fold_means[name][label] += [float(measure.aggregate(values[fold.test])) for fold in folds]

@@ -42,8 +42,11 @@ def listed(grid: Mapping[str, Any], rankers: Sequence[str], seeded: bool) -> dic
     """Return a grid with lists of values; only `rankers` have settings, and no random_state if they are `seeded`."""
     for name in grid:
         if name not in rankers:
-            expected = f"settings of {' or '.join(map(repr, rankers)) or 'a ranker, and a column has none'}"
-            raise InvalidInputError(argument="grid", expected=expected, value=name)
+            trained = ", ".join(map(repr, rankers)) or "none"
+            raise InvalidInputError(
+                f"grid names {name!r}, but the rankers that are trained are {trained}. Name one of them",
+                argument="grid",
+            )
         if seeded and any(key.endswith("random_state") for key in grid[name]):
             raise InvalidInputError(
                 f"the grid of {name!r} sets random_state, which seeds sets, too. Leave one of them out", argument="grid"

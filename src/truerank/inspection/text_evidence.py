@@ -129,8 +129,7 @@ def cross_validate_text(
     The calibrator of a fold is fitted to scores of rankers that saw neither the fold nor the scored rows, which
     requires about cv² fits.
     """
-    if check_positive_int(cv, "cv") < 3:
-        raise InvalidInputError(argument="cv", expected="an integer >= 3", value=cv)
+    check_positive_int(cv, "cv", 3)
     asked, candidates = {one.id: one for one in queries}, [models] if isinstance(models, TextRanker) else list(models)
     if unknown := [name for name in data.query_ids.tolist() if name not in asked]:
         raise InvalidInputError(f"queries has no query {unknown[0]!r} of the data. Add it", argument="queries")

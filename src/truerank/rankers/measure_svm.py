@@ -203,7 +203,8 @@ class MeasureSVM(BinnedLinearRanker):
         self._finish(result.status)
 
     @property
-    def chooses_by_eval_set(self) -> bool:  # also among the rounds of the ramp
+    def chooses_by_eval_set(self) -> bool:
+        """Whether validation queries can change a fit: a choice among several C, or among the rounds of the ramp."""
         return super().chooses_by_eval_set or self._is_ramp(self._measure())
 
     def _is_ramp(self, measure: Any) -> bool:
