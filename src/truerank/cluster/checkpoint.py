@@ -115,6 +115,7 @@ class Checkpoint:
         payload = written.getvalue()
         self._number += 1
         try:
+            self._file.truncate()  # what a kill left of a record; a fit that is refused leaves the file as it is
             self._file.write(_HEAD.pack(len(payload), zlib.crc32(payload)) + payload)
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -122,7 +123,7 @@ class Checkpoint:
             raise DataFileError(f"{self.path}: the checkpoint cannot be written: {error}") from error
 
     def _advance(self) -> bool:
-        """Read one record ahead; cut off a record that a kill left incomplete."""
+        """Read one record ahead, and return whether the file has one: a kill can leave the last one incomplete."""
         start = self._file.tell()
         head = self._file.read(_HEAD.size)
         if len(head) == _HEAD.size:
@@ -138,7 +139,6 @@ class Checkpoint:
                     ) from error
                 self._ahead = number, what, value
                 return True
-        self._file.truncate(start)
         self._file.seek(start)
         return False
 
