@@ -156,3 +156,12 @@ def test_the_default_of_each_option_has_its_type(command):
                 " | None" in kind or (action.nargs == "*" and not action.option_strings)
             )
             assert "list[" not in kind or isinstance(action.default, list | None), name
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"trec-eval"}))
+def test_rules_refuse_options_of_the_command(command):
+    """A rule that names an option which the command lacks would never refuse anything."""
+    arguments = command_parser(command)[0].Arguments
+    assert set(arguments.OF_OPTION) <= set(arguments.DECLARED)
+    for rules in arguments.OF_OPTION.values():
+        assert {word.partition("=")[0] for rule in rules for word in rule.condition.split()} <= set(arguments.DECLARED)

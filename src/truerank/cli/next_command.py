@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from truerank.cli import command_parser
+from truerank.cli import COMMANDS
 from truerank.cli.parser import Options, is_given
 from truerank.core.printing import note
 
@@ -17,18 +18,18 @@ def next_command(args: Options, command: str, **own: Any) -> None:
     `own` are other arguments of the next command, or None for an option to leave out. A command that reads standard
     input or writes JSON prints no next command.
     """
-    if any(getattr(args, name, None) for name in ("json", "cluster")):
+    if getattr(args, "json", False) or getattr(args, "cluster", None):
         return
     places: list[str] = []
     words: list[str] = []
     if command == "report" and find_spec("vl_convert") is None:  # a page needs a layer that is not installed
         own |= {"output": "report.md"}
-    module, parser = command_parser(command)
-    following = module.Arguments(**vars(args) | own)
-    for action in parser._actions:
-        value = getattr(following, action.dest, None)
-        if is_given(value) and value != action.default and not following.refusing(action):
-            option = [*filter(lambda name: name.startswith("--"), action.option_strings)][:1]
+    accepted = import_module(COMMANDS[command][0]).Arguments
+    following = accepted(**vars(args) | own)
+    for name, (_, declared) in accepted.DECLARED.items():
+        value = getattr(following, name)
+        if is_given(value) and value != accepted.DEFAULTS[name] and following.refusing(name) is None:
+            option = [own for own in declared.names(name) if own != "-o"][:1]
             values = [] if value is True else [*map(str, value if isinstance(value, list) else [value])]
             if option and values and values[0].startswith("-"):
                 option, values = [f"{option[0]}={values[0]}"], values[1:]

@@ -6,8 +6,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
-from operator import methodcaller
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
@@ -178,8 +177,12 @@ class Outputs:
     """The output files of a command, which must differ from each other and from the files that it reads."""
 
     def __init__(self, read: Iterable[str]) -> None:
-        self._read = {identity(path) for path in read} - {None}
+        self._paths = read
         self._written: dict[Any, str] = {}
+
+    @cached_property
+    def _read(self) -> set[Any]:
+        return {identity(path) for path in self._paths} - {None}
 
     def add(self, path: str | os.PathLike[str], option: str = "") -> None:
         """Add an output; raise an error if it is an input or another output. `option` names it in the message."""
@@ -223,6 +226,11 @@ class Declared(NamedTuple):
     value: str
     positional: bool
     settings: dict[str, Any]
+
+    def names(self, field: str) -> list[str]:
+        """Return the names of the option of a field; none for an argument."""
+        usual = f"{'-o ' if field == 'output' else ''}--{field.replace('_', '-')}"
+        return [] if self.positional else self.settings.get("names", usual).split()
 
 
 def option(text: str, value: str = "", **settings: Any) -> Any:
@@ -290,9 +298,11 @@ class Options:
     DECLARED: ClassVar[dict[str, tuple[str, Declared]]] = {}
     """The type and declaration of each option, own ones before those of bases that are not `FIRST`."""
     DEFAULTS: ClassVar[dict[str, Any]] = {}
+    OF_OPTION: ClassVar[dict[str, list[Rule]]] = {}
+    """The rules of each option, its `to` first."""
 
     def __init_subclass__(cls) -> None:
-        cls.DECLARED = {}
+        cls.DECLARED, cls.OF_OPTION = {}, {}
         for first in (True, False):
             for kind in cls.__mro__[:-1]:
                 own = vars(kind).items() if bool(vars(kind).get("FIRST")) == first else ()
@@ -300,6 +310,13 @@ class Options:
                     if isinstance(one, Declared):
                         cls.DECLARED.setdefault(name, (kind.__annotations__[name], one))
         cls.DEFAULTS = {name: _default(kind, one) for name, (kind, one) in cls.DECLARED.items()}
+        for name, (_, one) in cls.DECLARED.items():
+            if to := one.settings.get("to"):
+                cls.OF_OPTION[name] = [only(name, to, one.settings.get("why", ""))]
+        for base in cls.__mro__:
+            for rule in vars(base).get("RULES", ()):
+                for name in rule.names.split() if isinstance(rule.names, str) else rule.names.DECLARED:
+                    cls.OF_OPTION.setdefault(name, []).append(rule)
 
     def __init__(self, **values: Any) -> None:
         vars(self).update({"collected": {}} | self.DEFAULTS | values)
@@ -315,16 +332,11 @@ class Options:
     def configure(cls, parser: argparse.ArgumentParser) -> None:
         """Declare the options in a parser."""
         groups: dict[str, argparse._ActionsContainer] = {"": parser}
-        actions = {}
         for name, (kind, one) in cls.DECLARED.items():
             title = one.settings.get("group", "")
             if title not in groups:
                 groups[title] = parser.add_argument_group(title)
-            actions[name] = _add(groups[title], name, kind, one)
-        for base in cls.__mro__:
-            for rule in vars(base).get("RULES", ()):
-                for name in rule.names.split() if isinstance(rule.names, str) else rule.names.DECLARED:
-                    vars(actions[name]).setdefault("rules", []).append(rule)
+            _add(groups[title], name, kind, one)
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace, **about: Any) -> Self:
@@ -334,15 +346,18 @@ class Options:
         """
         options = cls(**vars(found), **about)
         for action in parser._actions:
-            for rule in options.refusing(action):
-                name = next(filter(methodcaller("startswith", "--"), action.option_strings), str(action.metavar))
+            if (rule := options.refusing(action.dest)) is not None:
+                name = next((one for one in action.option_strings if one.startswith("--")), str(action.metavar))
                 raise UsageError(f"{name} {rule.why.format(**vars(options))}")
         return options._with_files(parser)
 
-    def refusing(self, action: argparse.Action) -> list[Rule]:
-        """Return the rules that refuse the value of an option, if it is given."""
-        rules = vars(action).get("rules", ()) if is_given(getattr(self, action.dest, None)) else ()
-        return [rule for rule in rules if self._holds(rule.condition) == rule.refused]
+    def refusing(self, name: str) -> Rule | None:
+        """Return the first rule that refuses the value of an option, if it is given; else None."""
+        if name in self.OF_OPTION and is_given(getattr(self, name)):
+            for rule in self.OF_OPTION[name]:
+                if self._holds(rule.condition) == rule.refused:
+                    return rule
+        return None
 
     def _holds(self, condition: str) -> bool:
         """Return whether one of the options is given ("data scores"), or has a value ("how=refit")."""
@@ -364,10 +379,11 @@ class Options:
             if isinstance(value, Output | OutputFolder):
                 written[(action.option_strings or [str(action.metavar)])[0]] = value
             elif not (action.choices or isinstance(value, Replaced) or action.type is one_word):
-                names = [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
-                for folder in filter(os.path.isdir, names if action.dest in _OF_RUNS else ()):
-                    read += [entry.path for entry in os.scandir(folder)]  # a folder of runs
-                read += filter(os.path.isfile, names)
+                for name in value if isinstance(value, list) else [value]:
+                    if isinstance(name, str) and os.path.isfile(name):
+                        read.append(name)
+                    elif isinstance(name, str) and action.dest in _OF_RUNS and os.path.isdir(name):
+                        read += [entry.path for entry in os.scandir(name)]  # a folder of runs
         outputs = Outputs(read)
         for option, value in written.items():
             value.check(option)
@@ -388,12 +404,12 @@ def _default(kind: str, declared: Declared) -> Any:
     return declared.settings.get("default", {"b": False, "l": []}.get(kind[0]) if " | None" not in kind else None)
 
 
-def _add(group: argparse._ActionsContainer, name: str, kind: str, declared: Declared) -> argparse.Action:
-    """Add an option to a parser or a group; returns its action."""
-    text, value, positional, settings = declared.text, declared.value, declared.positional, dict(declared.settings)
-    names = settings.pop("names", f"{'-o ' if name == 'output' else ''}--{name.replace('_', '-')}").split()
-    to, why, writes = settings.pop("to", ""), settings.pop("why", ""), settings.pop("writes", "")
-    settings.pop("group", "")
+def _add(group: argparse._ActionsContainer, name: str, kind: str, declared: Declared) -> None:
+    """Add an option to a parser or a group."""
+    text, value, settings = declared.text, declared.value, dict(declared.settings)
+    writes = settings.pop("writes", None)
+    for own in ("names", "to", "why", "group"):
+        settings.pop(own, None)
     item, default = kind.removesuffix(" | None"), settings.get("default")
     several = item.startswith("list[")
     item = item[5:-1] if several else item
@@ -406,20 +422,17 @@ def _add(group: argparse._ActionsContainer, name: str, kind: str, declared: Decl
         nargs = {(True, False): "?", (True, True): "*", (False, True): "+"}.get((value[0] == "[", " …" in value))
         if nargs:
             settings["nargs"] = nargs
-        if nargs == "+" and not positional and not default:
+        if nargs == "+" and not declared.positional and not default:
             settings["action"] = "extend"
     if is_given(default):
         shown = " ".join(default) if isinstance(default, list) else default
         text += "" if "(default" in text else f" (default: {shown})"
-    if positional:
+    if declared.positional:
         action = group.add_argument(name, help=text, **settings)
     else:
         if not kind.endswith(" | None") and item != "bool":
             more: dict[str, Any] = {"default": []} if several and default is None else {"required": default is None}
             settings |= more
-        action = group.add_argument(*names, dest=name, help=text, **settings)
-    if to:
-        vars(action)["rules"] = [only(name, to, why)]
-    if writes:
+        action = group.add_argument(*declared.names(name), dest=name, help=text, **settings)
+    if writes is not None:
         vars(action)["writes"] = writes
-    return action
