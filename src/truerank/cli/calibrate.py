@@ -73,7 +73,7 @@ def run(args: Arguments) -> int:
     """Fit and save a calibrator, and print cross-validated losses to stderr, or with `--json` to stdout."""
     if args.monotone and getattr(calibrator_class(args.method), "always_monotone", False):
         raise common.UsageError(f"--monotone has no effect: {args.method} is always monotone. Leave --monotone out")
-    common.check_one_stdin([path for path in (args.scores, args.data) if path])
+    common.check_one_stdin([args.scores, args.data])
     if args.model is not None:
         if args.judged is None:
             raise common.UsageError(

@@ -120,8 +120,11 @@ _OF_LETOR = ("n_features", "sparse", "max_line")
 OF_TABLES = ("query_column", "grade_column", "document_column")
 
 
-def _check_kind(args: options.Reading, path: str, table: bool) -> None:
+def _check_kind(args: options.Reading, path: str, table: bool | None) -> None:
     """Refuse options for reading the other kind of files, unless a file of that kind is named."""
+    if not any(is_given(getattr(args, name)) for name in (*_OF_LETOR, *OF_TABLES)):
+        return
+    table = bool(table_kind(path)) if table is None else table
     kinds = {table}
     for key in DATA_FILES:
         named = vars(args).get(key) or []
@@ -174,12 +177,14 @@ def place_of(path: str, args: options.Reading, *, table: bool | None = None, **o
 
     if args.ONE_FILE and os.path.isdir(path):
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
-    _check_kind(args, path, bool(table_kind(path)) if table is None else table)
-    settings = {name: getattr(args, name) for name in RowsAt.__dataclass_fields__ if name in vars(options.Reading)}
-    settings |= {"categories": args.categorical}
-    settings |= _named(args)
-    settings |= {"grades": " ".join(args.grades or ()) or None, "also": (args.position,) if args.position else ()}
-    settings |= {"unless_known": "error", "ratings": partial(read_ratings, args), "of_caller": True}
+    _check_kind(args, path, table)
+    settings = {
+        "query": args.query_column, "grade": args.grade_column, "document": args.document_column,
+        "features": args.features, "exclude": args.exclude, "categories": args.categorical,
+        "missing": args.missing, "unless_known": "error", "grades": " ".join(args.grades or ()) or None,
+        "sparse": args.sparse, "n_features": args.n_features, "max_line": args.max_line,
+        "also": (args.position,) if args.position else (), "ratings": partial(read_ratings, args), "of_caller": True,
+    }  # fmt: skip
     return RowsAt(path, **(settings | own))
 
 
@@ -299,15 +304,11 @@ def run_paths(arguments: Iterable[str]) -> list[str]:
     return paths
 
 
-def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
-    """Return the names of files (`run_name`). Two runs with one name are misuse; with `or_paths`, the paths are then
-    the names.
-    """
-    from truerank.io.trec import run_name, unlike_names
+def run_names(paths: list[str]) -> list[str]:
+    """Return the names of files (`run_name`). Two runs with one name are misuse."""
+    from truerank.io.trec import run_name
 
     names = list(map(run_name, paths))
-    if or_paths:
-        return unlike_names(names, paths)
     if twice := repeated(names):
         raise UsageError(
             f"two runs have the name {twice[0]!r}, which is their file name without the ending. Rename one of the files"
@@ -504,9 +505,9 @@ def counted_looks(path: str | None) -> Iterator[Any]:
         history.write(path)
 
 
-def check_one_stdin(paths: Sequence[str]) -> None:
+def check_one_stdin(paths: Sequence[str | None]) -> None:
     """Refuse standard input for more than one file."""
-    if list(paths).count("-") > 1:
+    if paths.count("-") > 1:
         raise UsageError("standard input (-) is named for two files, but can be read only once. Name the other file")
 
 

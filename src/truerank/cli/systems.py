@@ -61,6 +61,8 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
     A baseline that is a column of the data, or a file that was not named, becomes the last of them. Fewer than `least`
     systems are refused.
     """
+    from truerank.io.trec import file_names
+
     named = [*args.systems, *args.named]
     if (args.data is None) == (args.qrels is None):
         if args.data is None and len(named) > 1:
@@ -78,16 +80,16 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
     files = [*models, *runs, *args.scores]
     if twice := repeated(files):
         raise common.UsageError(f"{twice[0]} is named twice. Name each system once")
-    known = {None, *files, *common.run_names(files, or_paths=True)}
+    names = file_names(files)
     column = args.baseline if args.data is not None else None
-    if column is not None and column not in known and common.printable(column) not in known:
+    if column is not None and not {column, common.printable(column)} & {*files, *names}:
         files = [*files, column]
+        names = file_names(files)
     if len(files) < least:
         more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
         raise common.UsageError(f"a comparison requires at least two systems, got {len(files)}. Add {more}")
     convention: Convention = args.convention or (DEFAULT_CONVENTION if args.qrels is None else QRELS_CONVENTION)
     about = f" (the default for {'judged rows' if args.qrels is None else 'runs and qrels'})"
-    names = common.run_names(files, or_paths=True)
     return Named(models, runs, files, names, convention, "" if args.convention else about)
 
 
@@ -98,15 +100,16 @@ def experiment_of(
     from truerank.experiments.experiment import Experiment
     from truerank.experiments.systems import ModelFile
 
-    common.check_one_stdin([path for path in (args.data, args.qrels, *named.files) if path is not None])
+    common.check_one_stdin([args.data, args.qrels, *named.files])
     systems: dict[str, Any] = dict(zip(named.names, named.files))
     models = {name: ModelFile(path, common.load_ranker(path)) for name, path in zip(named.names, named.models)}
     with common.cluster_of(args.cluster) as client:
-        judgements = common.judgements_of(args)
-        if client is not None:
-            judgements = common.read_partitions(str(args.data), args, client, *(one.model for one in models.values()))
-        elif args.data is not None:
+        if args.data is None:
+            judgements = common.judgements_of(args)
+        elif client is None:
             judgements = common.place_of(args.data, args)
+        else:
+            judgements = common.read_partitions(args.data, args, client, *(one.model for one in models.values()))
         found = Experiment(
             judgements, systems | models, " ".join(measures), baseline=baseline, convention=named.convention,
             topics=args.topics, training_queries=training_rule(args.training_queries), segments=args.segments,

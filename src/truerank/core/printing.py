@@ -153,7 +153,7 @@ def table(rows: list[list[Any]], header: list[str], spare: Sequence[str] = ()) -
         excess -= 1
     lines = []
     for texts in [header, ["-" * width for width in widths], *cells]:
-        parts = [_parts(texts[i], widths[i]) for i in kept]
+        parts = [[texts[i]] if len(texts[i]) <= widths[i] else _parts(texts[i], widths[i]) for i in kept]
         for row in zip_longest(*parts, fillvalue=""):
             placed = [text.rjust(widths[i]) if right[i] else text.ljust(widths[i]) for i, text in zip(kept, row)]
             lines.append("  ".join(placed).rstrip())

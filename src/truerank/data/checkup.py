@@ -69,8 +69,13 @@ def warn_of_rows(data: Rows) -> None:
 
 def _look(part: Part, quick: bool) -> Look:
     """Return the results for the rows of a part; the quick look compares no rows, and features only with positions."""
-    data, names = part.data, _feature_names(part.data)
-    seen = {code: (count, items) for code, count, items in (*_queries(data), *(() if quick else _rows(data)))}
+    data = part.data
+    seen = dict[str, tuple[int, list[Any]]]()
+    for code, count, items in (*_queries(data), *(() if quick else _rows(data))):
+        seen[code] = count, items
+    if not data.n_features:
+        return Look(data.n_rows, 0.0, [], seen, [], None, {})
+    names = _feature_names(data)
     if quick:
         return Look(data.n_rows, 0.0, names, seen, [], None, _positions(data, names))
     columns = list((_sparse_columns if is_sparse(data.X) else _dense_columns)(data)) if data.n_rows else []
@@ -113,10 +118,12 @@ def examine(data: Rows, *, quick: bool = False) -> list[Remark]:
     ):
         whole.seen.pop("duplicate-document", None)  # which are judgements of several judges
         whole.seen["several-grades"] = several
-    found = _about_queries((code, *seen) for code, seen in whole.seen.items())
-    if whole.n_rows and not data.n_features:
+    found = _about_queries([(code, *seen) for code, seen in whole.seen.items()])
+    if data.n_features:
+        found += _of_features(whole, getattr(data, "category_names", None) or {})
+    elif whole.n_rows:
         found.append(Remark("no-features", counted(whole.n_rows, "row"), whole.n_rows))
-    return in_order([*found, *_of_features(whole, getattr(data, "category_names", None) or {})])
+    return in_order(found)
 
 
 def of_grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray, doc_ids: np.ndarray) -> list[Remark]:

@@ -43,6 +43,10 @@ def _ranked(values: np.ndarray, offsets: np.ndarray, queries: np.ndarray) -> tup
     """Return for each query with at least two documents whether it holds ranks, and log P(these values by chance)."""
     starts = offsets[queries[0] : queries[-1] + 2] - offsets[queries[0]]
     own = np.asarray(values[offsets[queries[0]] : offsets[queries[-1] + 1]], dtype=np.float64)
+    with np.errstate(over="ignore"):
+        doubled = own + own
+    if not (doubled == np.floor(doubled)).any():  # the usual scores: ranks are whole numbers, or means of two
+        return np.zeros(len(queries), dtype=bool), np.zeros(len(queries))
     ordered = own[np.lexsort((own, query_of_rows(starts)))]
     first, last = starts[queries - queries[0]], starts[queries - queries[0] + 1] - 1
     base = 0.0 if (ordered == 0).any() else 1.0

@@ -289,4 +289,5 @@ class RemarkWarning(TruerankWarning):
 
 def in_order(remarks: Iterable[Remark]) -> list[Remark]:
     """Sort remarks in the order of `CODES`."""
-    return sorted(remarks, key=lambda remark: list(CODES).index(remark.code))
+    places = list(CODES)
+    return sorted(remarks, key=lambda remark: places.index(remark.code))
