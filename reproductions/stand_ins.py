@@ -179,7 +179,7 @@ def _linked(collection: TextCollection) -> tuple[np.ndarray, RankingData]:
     graph = LinkGraph(citing, cited, index.n_documents)
     runs = [propagated_run(index, queries, graph, "score-uniform-out-link", alpha=1.0)]  # BM25 itself
     runs += [propagated_run(index, queries, graph, f"{level}-{way}") for level in ("score", "term") for way in WAYS]
-    found = join_runs(runs, collection.qrels, names=[str(k) for k in range(len(runs))]).data
+    found = join_runs(runs, collection.qrels, names=[str(k) for k in range(len(runs))])
     assert found.doc_ids is not None
     rank = pagerank(graph)[[index.document_number(name) for name in found.doc_ids.tolist()]]
     return MinMaxInQuery().fit_transform(np.column_stack([found.X, rank]), qid=found.query_index), found

@@ -184,11 +184,10 @@ def load_task(args: Any) -> tuple[Task, str]:
             "--min-documents",
             str(folder),
         )
-    joined = join_runs(runs, qrels, names=names, missing="nan", dtype=np.float32)
-    assert joined.judgements is not None
-    full = joined.judgements
+    data = join_runs(runs, qrels, names=names, missing="nan", dtype=np.float32)
+    full = data.judgements()
     # The rows are sorted by descending document id, so their order breaks ties as trec_eval does.
-    order, data = row_order(full.offsets), joined.data
+    order = row_order(full.offsets)
     judgements = Judgements(
         full.grades[order], full.offsets, judged=None if full.judged is None else full.judged[order],
         query_ids=full.query_ids, missing_grades=full.missing_grades, missing_offsets=full.missing_offsets,

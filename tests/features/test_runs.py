@@ -23,40 +23,40 @@ def runs():
 
 
 def test_union_of_documents_in_the_order_of_the_qrels():
-    joined = join_runs(runs(), read_qrels(io.StringIO(QRELS)), missing="nan")
-    data, judgements = joined.data, joined.judgements
+    data = join_runs(runs(), read_qrels(io.StringIO(QRELS)), missing="nan")
+    judgements = data.judgements()
     assert data.query_ids.tolist() == ["2", "1"]  # topic 3 is not judged
     assert data.doc_ids.tolist() == ["d9", "d3", "d2", "d1"]
     assert data.feature_names == ["a", "b"]
     np.testing.assert_array_equal(data.X, [[1, np.nan], [np.nan, 7], [2, 7], [4, np.nan]])
     assert data.y.tolist() == [0, 0, 0, 1]
     assert judgements.judged.tolist() == [True, True, False, True]
-    assert judgements.grades.tolist() == [0, -2, 0, 1]
+    assert judgements.grades.tolist() == [0, -1, 0, 1]
     assert judgements.missing_grades.tolist() == [1]  # d8: relevant, and retrieved by nobody
     # AP of a's scores over the union: d1 first of two relevant documents.
     assert AP.per_query(judgements, np.nan_to_num(data.X[:, 0])).tolist() == [0.0, 0.5]
 
 
 def test_missing_documents_stand_below_the_lowest_score():
-    X = join_runs(runs(), missing="min", margin=0.25).data.X
+    X = join_runs(runs(), missing="min", margin=0.25).X
     # Topics 1, 2, 3; run a ranges over 2 … 4 in topic 1, all of run b's scores there are equal; topics that a run
     # lacks are 0 throughout.
     assert X.tolist() == [[1.5, 7], [2, 7], [4, 6.75], [1, 0], [0, 5]]
-    assert join_runs(runs(), dtype=np.float32).data.X.dtype == np.float32
+    assert join_runs(runs(), dtype=np.float32).X.dtype == np.float32
 
 
 @pytest.mark.parametrize(("score", "dtype"), [(1e18, np.float64), (1.7e9, np.float32)])
 def test_missing_documents_stand_below_scores_of_any_size(score, dtype):
     runs = [as_run({"q": {"a": score, "b": score}}, "x"), as_run({"q": {"c": -1e38, "a": 1e38}}, "y")]
-    X = join_runs(runs, dtype=dtype).data.X  # documents c, b, a
+    X = join_runs(runs, dtype=dtype).X  # documents c, b, a
     assert X[0, 0] < X[1, 0] == X[2, 0]
     assert np.isfinite(X).all()
 
 
 def test_names_and_errors():
     a, b = runs()
-    assert join_runs([a, a, b]).data.feature_names == ["a (1)", "a (2)", "b"]
-    assert join_runs([a, b], names=["x", "y"]).data.feature_names == ["x", "y"]
+    assert join_runs([a, a, b]).feature_names == ["a (1)", "a (2)", "b"]
+    assert join_runs([a, b], names=["x", "y"]).feature_names == ["x", "y"]
     for settings in ({"names": ["x"]}, {"names": ["x", "x"]}, {"missing": "zero"}, {"margin": 0.0}):
         with pytest.raises(InvalidInputError):
             join_runs([a, b], **settings)
@@ -68,6 +68,6 @@ def test_names_and_errors():
 
 def test_a_topic_for_which_a_run_has_no_document():
     a, b = as_run({"1": {"d1": 4.0, "d2": 2.0}, "2": {}}, "a"), as_run({"1": {}, "2": {"d3": 7.0}}, "b")
-    joined = join_runs([a, b]).data
+    joined = join_runs([a, b])
     assert joined.doc_ids.tolist() == ["d2", "d1", "d3"]
     assert joined.X.tolist() == [[2.0, 0.0], [4.0, 0.0], [0.0, 7.0]]

@@ -45,7 +45,7 @@ def test_a_run_and_its_column_have_the_same_measures():
     qrels, run = collection()
     judgements, scores = judge_run(qrels, run)
     as_run = evaluate(judgements, scores, "AP nDCG@5 R@10 Bpref P(judged_only=True)@5 NumRel", convention="trec")
-    data = join_runs([run], qrels).data
+    data = join_runs([run], qrels)
     as_column = evaluate(data, data.X[:, 0], list(as_run), convention="trec")
     assert dict(as_column) == pytest.approx(dict(as_run), rel=1e-12)
     forgotten = evaluate(RankingData(data.X, data.y, data.qid), data.X[:, 0], "AP", convention="trec")
@@ -54,7 +54,7 @@ def test_a_run_and_its_column_have_the_same_measures():
 
 def test_they_travel_along_through_parts_and_training():
     qrels, run = collection(1)
-    data = join_runs([run], qrels).data
+    data = join_runs([run], qrels)
     whole = evaluate(data, data.X[:, 0], "AP nDCG").per_query
     chosen = [5, 2, 2, 9]
     part = data.take_queries(chosen)
@@ -83,7 +83,7 @@ def test_judgements_of_other_rows_are_refused():
 
 def test_they_travel_through_a_file():
     qrels, run = collection(3)
-    data = join_runs([run], qrels).data
+    data = join_runs([run], qrels)
     assert data.judged is not None
     judgements, scores = judge_run(qrels, run)
     names = "AP nDCG@5 R@10 Bpref P(judged_only=True)@5 NumRel"
@@ -115,7 +115,7 @@ def test_pooled_documents_travel_through_rows_and_files():
     judgements, scores = judge_run(qrels, run)
     names = "AP nDCG@5 Bpref infAP Judged@10 Judged@3 P(judged_only=True)@5 pairs(1,0)"
     expected = dict(evaluate(judgements, scores, names, convention="trec"))
-    data = join_runs([run], qrels).data
+    data = join_runs([run], qrels)
     assert data.pooled.any()
     assert data.y.min() == 0
     stream = io.BytesIO()
@@ -139,7 +139,7 @@ def test_comment_lines_of_judgements_count_wherever_they_stand():
     for first in (0, 6):
         topics = range(first, first + 6)
         qrels = as_qrels({str(t): {"a": 2, "b": -1, "x": 1} for t in topics})
-        data = join_runs([as_run({str(t): {"a": 3.0, "b": 2.0, "c": float(t)} for t in topics}, "r")], qrels).data
+        data = join_runs([as_run({str(t): {"a": 3.0, "b": 2.0, "c": float(t)} for t in topics}, "r")], qrels)
         stream = io.BytesIO()
         write_letor(data, stream)
         parts.append(stream.getvalue())
@@ -172,7 +172,7 @@ def test_judgements_of_queries_without_rows_are_spoken_of():
 def test_what_a_file_cannot_hold_is_said(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     qrels = as_qrels({"1": {"a": 2, "b": -1, "x": 1}})
-    data = join_runs([as_run({"1": {"a": 3.0, "b": 2.0, "c": 1.0}}, "r")], qrels).data
+    data = join_runs([as_run({"1": {"a": 3.0, "b": 2.0, "c": 1.0}}, "r")], qrels)
     write_letor(data, "f.txt")
     assert "# not retrieved: qid:1 1*1\n# unjudged: qid:1 1\n# pooled: qid:1 2\n" in Path("f.txt").read_text()
     with pytest.warns(TruerankWarning, match="1 judged documents without a row and 2 rows without a judgement"):

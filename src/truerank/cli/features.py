@@ -73,10 +73,8 @@ def run(args: Arguments) -> int:
     qrels = None if args.qrels is None else common.read_qrels(args)
     runs = [truerank.read_run(path) for path in paths]
     joined = truerank.join_runs(runs, qrels, names=names, **common.given(args, "missing", "margin"))
-    data = mapped(_with_vectors(joined.data, args), args)
-    lost = None
-    if joined.judgements is not None and joined.judgements.missing_grades is not None:
-        lost = int((joined.judgements.missing_grades > 0).sum())
+    data = mapped(_with_vectors(joined, args), args)
+    lost = None if joined.missing_grades is None else int((joined.missing_grades > 0).sum())
     text = f"; {lost} relevant documents were retrieved by none of the runs" if lost else ""
     return written(args, data, text, relevant_not_retrieved=lost)
 

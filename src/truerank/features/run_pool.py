@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -339,20 +338,6 @@ def judged_pool(runs: object, qrels: object = None) -> RunPool:
     return RunPool(runs, as_qrels(qrels))
 
 
-@dataclass(frozen=True)
-class RunFeatures:
-    """The documents that any of several runs retrieved, with the score of each run.
-
-    `data` has X (n, runs), with NaN or the missing score for documents that a run did not retrieve, and the grades y (0
-    for unjudged documents), None without qrels. The documents of a topic are sorted by descending id, so that the order
-    of the rows breaks ties as trec_eval does. `judgements` has the mask of judged documents, and the grades of judged
-    documents that no run retrieved, for recall.
-    """
-
-    data: RankingData
-    judgements: Judgements | None
-
-
 def join_runs(
     runs: Sequence[Run],
     qrels: Qrels | None = None,
@@ -361,14 +346,17 @@ def join_runs(
     missing: str = "min",
     margin: float = MARGIN,
     dtype: DTypeLike = np.float64,
-) -> RunFeatures:
-    """Return a row for each (topic, document) that some run retrieved, and a column for each run.
+) -> RankingData:
+    """Return a row for each (topic, document) that some run retrieved, and a column with the scores of each run.
+
+    The documents of a topic are sorted by descending id, so that the order of the rows breaks ties as trec_eval does.
 
     Parameters
     ----------
     runs : sequence of Run
     qrels : qrels, optional
-        Grades. Topics follow `RunPool`.
+        Grades of the rows, and of judged documents that no run retrieved (`RankingData.with_judgements`). Topics
+        follow `RunPool`.
     names : sequence of str, optional
         Column names; by default the runs' tags, numbered if they repeat.
     missing : {"min", "nan"}
@@ -389,7 +377,7 @@ def join_runs(
     >>> from truerank.io.trec import read_run
     >>> a = read_run(io.StringIO("1 Q0 d1 1 4 a\\n1 Q0 d2 2 2 a\\n"))
     >>> b = read_run(io.StringIO("1 Q0 d2 1 7 b\\n1 Q0 d3 2 7 b\\n"))
-    >>> joined = join_runs([a, b], margin=0.5).data
+    >>> joined = join_runs([a, b], margin=0.5)
     >>> joined.doc_ids.tolist(), joined.X.tolist()
     (['d3', 'd2', 'd1'], [[1.0, 7.0], [2.0, 7.0], [4.0, 6.5]])
     """
@@ -412,9 +400,8 @@ def join_runs(
         X, None, pool.offsets, pool.query_ids, doc_ids=pool.doc_ids, feature_names=pool.names
     )  # fmt: skip
     if qrels is None:
-        return RunFeatures(data, None)
-    judgements = judge_lists(qrels, pool.query_ids, pool.doc_ids, pool.offsets)
-    return RunFeatures(data.with_judgements(judgements), judgements)
+        return data
+    return data.with_judgements(judge_lists(qrels, pool.query_ids, pool.doc_ids, pool.offsets))
 
 
 def join_lists(
