@@ -85,7 +85,7 @@ from .io.documents import (
     read_judgements as read_judgements,
     read_queries as read_queries,
 )
-from .io.group_sizes import group_sizes as group_sizes, qid_from_group_sizes as qid_from_group_sizes
+from .io.group_sizes import qid_from_group_sizes as qid_from_group_sizes
 from .io.judgements.ratings import Ratings as Ratings
 from .io.judgements.registry import read_ratings as read_ratings, write_ratings as write_ratings
 from .io.letor.folds import read_folds as read_folds

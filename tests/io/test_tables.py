@@ -15,7 +15,7 @@ from support.refusals import refused
 from truerank import RankingData
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.io.documents import read_documents
-from truerank.io.group_sizes import group_sizes, qid_from_group_sizes, read_group_sizes, write_group_sizes
+from truerank.io.group_sizes import qid_from_group_sizes, read_group_sizes, write_group_sizes
 from truerank.io.rows import RowsAt
 from truerank.io.tables import read_table, table_kind, to_table, write_table
 
@@ -213,10 +213,7 @@ def test_the_module_imports_no_table_library():
 
 
 def test_group_sizes(tmp_path):
-    assert group_sizes(np.repeat([5, 3], [2, 4])).tolist() == [2, 4]
     assert qid_from_group_sizes([2, 4]).tolist() == [0, 0, 1, 1, 1, 1]
-    with refused(InvalidInputError, code="not-adjacent"):
-        group_sizes([1, 2, 1])
     for bad in ([0, 2], [1.5], [2.0, np.inf], [[1]], ["a"]):
         with refused(InvalidInputError, argument="group sizes"):
             qid_from_group_sizes(bad)

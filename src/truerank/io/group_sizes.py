@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError
 from truerank.core.types import ArrayLike
-from truerank.data.grouping import group_rows, queries_of_sizes
+from truerank.data.grouping import queries_of_sizes
 from truerank.io.streams import Source, open_output
 
 
@@ -39,37 +39,6 @@ def qid_from_group_sizes(sizes: ArrayLike) -> np.ndarray:
     return queries_of_sizes(sizes, "group sizes", 1)
 
 
-def group_sizes(qid: ArrayLike) -> np.ndarray:
-    """Return group sizes from the query of each row.
-
-    Parameters
-    ----------
-    qid : array-like (n,) of hashables
-
-    Returns
-    -------
-    int64 array (m,)
-
-    Raises
-    ------
-    InvalidInputError
-        If the rows of a query are not adjacent. `RankingData(X, y, qid).group_sizes` groups the rows.
-
-    Examples
-    --------
-    >>> group_sizes(["a", "a", "b"]).tolist()
-    [2, 1]
-    """
-    grouping = group_rows(qid)
-    if grouping.order is not None:
-        raise InvalidInputError(
-            f"the rows of some queries ({grouping.n_joined}) are not adjacent, so that sizes cannot describe them. "
-            "Use RankingData(X, y, qid), which groups the rows, and its group_sizes",
-            code="not-adjacent",
-        )
-    return np.diff(grouping.offsets)
-
-
 def read_group_sizes(source: object) -> np.ndarray:
     """Read a file with one group size on each line (LightGBM's `.query`, XGBoost's `.group`).
 
@@ -96,23 +65,16 @@ def write_group_sizes(sizes: ArrayLike, target: object) -> None:
         stream.write("".join(f"{size}\n" for size in np.asarray(sizes).tolist()).encode())
 
 
-def with_query_ids(source: object, sizes: np.ndarray) -> Any:
-    """Return LETOR text without query ids as an open file whose lines have the ids 0, 1, … by group sizes (m,).
-
-    Reading raises DataFileError if the number of lines differs from the sum of the sizes, or if lines have query ids.
-    """
-    return _Named(source, qid_from_group_sizes(sizes).tolist())
-
-
 def with_sizes(path: str, sizes: str | None = None) -> Any:
-    """Return the path of LETOR text, or the text `with_query_ids` if its lines have no query ids.
+    """Return the path of LETOR text, or an open file whose lines have query ids by group sizes if they have none.
 
-    The sizes are read from the file `sizes`, or else from `path.query` (LightGBM) or `path.group` (XGBoost).
+    The sizes are read from the file `sizes`, or else from `path.query` (LightGBM) or `path.group` (XGBoost). Reading
+    raises DataFileError if the number of lines differs from the sum of the sizes, or if lines have query ids.
     """
     if sizes is None and path != "-":
         beside = next(filter(os.path.isfile, (f"{path}.query", f"{path}.group")), None)
         sizes = None if beside is None or _names_queries(path) else beside
-    return path if sizes is None else with_query_ids(path, read_group_sizes(sizes))
+    return path if sizes is None else _Named(path, qid_from_group_sizes(read_group_sizes(sizes)).tolist())
 
 
 def _names_queries(path: str) -> bool:
@@ -128,17 +90,16 @@ def _names_queries(path: str) -> bool:
 class _Named:
     """A stream of bytes for `Source`."""
 
-    def __init__(self, source: object, qid: list[int]) -> None:
-        self.name = source if isinstance(source, str) else str(getattr(source, "name", source))
-        self._blocks = self._rewritten(source, qid)
+    def __init__(self, path: str, qid: list[int]) -> None:
+        self.name, self._blocks = path, self._rewritten(path, qid)
 
     def read(self, _size: int) -> bytes:
         return next(self._blocks, b"")
 
     @staticmethod
-    def _rewritten(source: object, qid: list[int]) -> Iterator[bytes]:
+    def _rewritten(path: str, qid: list[int]) -> Iterator[bytes]:
         row = 0
-        with Source(source) as stream:
+        with Source(path) as stream:
             for number, content in stream.numbered_lines():
                 head, mark, comment = content.partition(b"#")
                 tokens = head.split(None, 1)

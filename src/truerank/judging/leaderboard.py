@@ -250,7 +250,7 @@ def _agreement(human: np.ndarray, judge: np.ndarray, draws: np.ndarray, halves: 
     return found
 
 
-def correlations(truth: np.ndarray, judged: np.ndarray, p: float = _PERSISTENCE) -> np.ndarray:
+def correlations(truth: np.ndarray, judged: np.ndarray) -> np.ndarray:
     """Return tau-b, tau_AP and RBO (3, d) of two orders of k systems, from means (d, k) that differ beyond rounding.
 
     tau_AP sums, over the places below the first, the share of the systems above that are truly above. Let s systems be
@@ -272,7 +272,7 @@ def correlations(truth: np.ndarray, judged: np.ndarray, p: float = _PERSISTENCE)
     for depth in range(1, k + 1):
         one, other = (np.clip((depth - before) / equal, 0.0, 1.0) for before, equal in first)
         overlap[:, depth - 1] = (one * other).sum(axis=1)
-    depths = np.arange(1, k + 1)
+    depths, p = np.arange(1, k + 1), _PERSISTENCE
     rbo = overlap[:, -1] / k * p**k + (1.0 - p) / p * (overlap / depths) @ p**depths
     return np.stack([tau, tau_ap, rbo])
 

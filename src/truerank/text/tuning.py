@@ -42,17 +42,16 @@ def values_of_functions(
     qrels: Qrels,
     functions: Sequence[RetrievalFunction],
     *,
-    measure: str = "AP",
     depth: int = 1000,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """Return a measure of each function for each query, float64 (functions, queries), in trec_eval's convention.
+    """Return AP of each function for each query, float64 (functions, queries), in trec_eval's convention.
 
     A query without results of a function, such as a query of only stop words, counts 0.
     """
     ids, ranks = np.array([query.id for query in queries]), index.id_ranks()
     weights = {a: [query_weights(index, query.text["text"], a) for query in queries] for a in index.analysers}
-    measured = parse_measure(measure, convention="trec")(missing_topics="zero")
+    measured = parse_measure("AP", convention="trec")(missing_topics="zero")
 
     def ask(function: RetrievalFunction) -> np.ndarray:
         ranked, values = zip(*(best_of(index, function, depth, query) for query in weights[function.analyser]))
