@@ -336,7 +336,9 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
     vectors: dict[str, list[float]] = {}
     for field, value in record.items():
         if field in texts and value is not None:
-            text[field] = BETWEEN.join(_plain_texts(value if isinstance(value, list) else [value]))
+            parts = [own for own in (value if isinstance(value, list) else [value]) if not is_missing(own)]
+            # Equal for JSON lines and tables.
+            text[field] = BETWEEN.join(str(own).lower() if isinstance(own, bool) else id_text(own) for own in parts)
         elif isinstance(value, str):
             text[field] = value
         elif isinstance(value, bool) or value is None:
@@ -354,12 +356,6 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
     if not (text or vectors or numbers):
         text = {"text": ""}
     return Document(name, text, numbers, vectors)
-
-
-def _plain_texts(values: Iterable[Any]) -> Iterator[str]:
-    """Yield values as text, with equal results for JSON lines and tables."""
-    there = (value for value in values if not is_missing(value))
-    return (str(value).lower() if isinstance(value, bool) else id_text(value) for value in there)
 
 
 def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Bad]:

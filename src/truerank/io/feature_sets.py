@@ -266,7 +266,8 @@ def made_of_index(engine: Engine, index: str | None, name: str | None, *, solr: 
     numbers = [field for field, kind in fields.items() if kind in ("number", "date")]
     lowest = {} if solr else _lowest(engine, str(index), numbers)
     define = _of_solr if solr else _of_search
-    base: Any = _solr_base(texts) if solr else {"multi_match": {"query": "{{query}}", "fields": texts}}
+    base: Any = {"multi_match": {"query": "{{query}}", "fields": texts}}
+    base = f"{{!dismax qf='{' '.join(texts)}' mm=1 v=$words}}" if solr else base
     features, skipped = [define("base", "base", base)], []
     for field, kind in fields.items():
         least = lowest.get(field, 0.0)
@@ -350,10 +351,6 @@ def _solr_fields(engine: Engine) -> Iterator[tuple[str, str]]:
         several = own.get("multiValued", kind.get("multiValued", False)) and found != "text"
         if not name.startswith("_") and own.get("indexed", True) in (True, "true"):
             yield name, f"several values of {found}" if several else found
-
-
-def _solr_base(fields: list[str]) -> str:
-    return f"{{!dismax qf='{' '.join(fields)}' mm=1 v=$words}}"
 
 
 def _of_solr(name: str, kind: str, field: Any) -> dict[str, Any]:

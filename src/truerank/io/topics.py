@@ -17,7 +17,7 @@ from truerank.io.letor.grammar import is_word
 
 TOPICS = "topics.tsv"
 _MADE = re.compile(r"t[0-9a-f]{16}")
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
 
 
 def topic_id(text: str) -> str:
@@ -71,7 +71,7 @@ def write_topics(target: object, query_ids: Iterable[str], texts: Mapping[str, s
         )
     if lines.keys() - known.keys():
         with atomic_write(path) as stream:
-            stream.writelines(f"{word}\t{_escaped(text)}\n" for word, text in (known | lines).items())
+            stream.writelines(f"{word}\t{text.translate(_ESCAPES)}\n" for word, text in (known | lines).items())
     return words
 
 
@@ -87,13 +87,9 @@ def _is_of(word: str, text: str) -> bool:
     return bool(_MADE.fullmatch(word)) and topic_id(text) == word
 
 
-def _escaped(text: str) -> str:
-    return re.sub(r"[\\\n\r]", lambda found: _ESCAPES[found[0]], text)
-
-
 def _read(path: Path) -> dict[str, str]:
     """Return the texts of a file by id; lines without a tab are left out."""
-    plain = {escape: letter for letter, escape in _ESCAPES.items()}
+    plain = {escape: chr(letter) for letter, escape in _ESCAPES.items()}
     try:
         lines = read_text(path).split("\n")
     except DataFileError:

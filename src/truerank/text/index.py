@@ -472,7 +472,11 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
     n_documents = len(names)
     for name, given in (("parts", parts), ("fields", part_fields), ("part-ends", part_ends)):
         np.save(folder / f"{name}.npy", np.array(given))
-    _number_file(folder, n_tokens)
+    # Copied without reading the tokens into memory.
+    np.save(
+        folder / "tokens.npy", np.memmap(folder / "tokens.raw", np.int32, "r") if n_tokens else np.zeros(0, np.int32)
+    )
+    os.unlink(folder / "tokens.raw")
     write_strings(folder, "documents", names)
     del names
     _save_numbers(folder, numbers, vectors, n_documents)
@@ -496,13 +500,6 @@ def _write_terms(folder: Path, analyser: str, words: list[str], n_documents: int
     write_strings(folder, f"terms.{analyser}", list(by_name))
     for field in range(n_fields + 1 if n_fields > 1 else 1):
         _invert(folder, f"{analyser}.{field}", of, len(by_name), n_documents, field)
-
-
-def _number_file(folder: Path, n_tokens: int) -> None:
-    """Copy the raw tokens to a NumPy file, without reading them into memory."""
-    raw = folder / "tokens.raw"
-    np.save(folder / "tokens.npy", np.memmap(raw, np.int32, "r") if n_tokens else np.zeros(0, np.int32))
-    os.unlink(folder / "tokens.raw")
 
 
 def _save_numbers(folder: Path, numbers: dict[str, Any], vectors: dict[str, Any], n_documents: int) -> None:

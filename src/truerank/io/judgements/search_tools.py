@@ -135,10 +135,6 @@ def _write_rre(ratings: Ratings, target: object) -> None:
 RRE = Format("rre", "RRE's ratings", _is_rre, _rre_rows, _write_rre, texts=False)
 
 
-def _is_workbench(content: Content) -> bool:
-    return content.kind == "json" and '"judgmentRatings"' in content.text
-
-
 def _write_workbench(ratings: Ratings, target: object) -> None:
     lists = [
         {
@@ -151,6 +147,7 @@ def _write_workbench(ratings: Ratings, target: object) -> None:
 
 
 SEARCH_RELEVANCE = Format(
-    "search-relevance", "a judgement list of the Search Relevance Workbench", _is_workbench, json_rows,
+    "search-relevance", "a judgement list of the Search Relevance Workbench",
+    lambda content: content.kind == "json" and '"judgmentRatings"' in content.text, json_rows,
     _write_workbench, texts=False,
 )  # fmt: skip

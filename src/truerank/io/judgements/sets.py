@@ -12,8 +12,8 @@ from truerank.core.files import read_text
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_json, write_lines
 from truerank.io.judgements.ratings import Ratings, Row
-from truerank.io.judgements.roles import has, lists_documents, plain
-from truerank.io.judgements.tables import table_rows, write_rows
+from truerank.io.judgements.roles import lists_documents, plain
+from truerank.io.judgements.tables import has_columns, table_rows, write_rows
 
 
 def beir_file(folder: Path) -> Path:
@@ -26,10 +26,6 @@ def beir_file(folder: Path) -> Path:
             f"expected a folder of BEIR with qrels/test.tsv, but the folder has {named}. Name one file", str(folder)
         )
     return chosen[0]
-
-
-def _is_beir(content: Content) -> bool:
-    return content.kind == "table" and has(content.header, "queryid", "corpusid")
 
 
 def _beir_rows(content: Content) -> Iterator[Row]:
@@ -78,7 +74,7 @@ def _write_gold(ratings: Ratings, target: object) -> None:
     write_lines((json.dumps(row, ensure_ascii=False) for row in rows), target)
 
 
-BEIR = Format("beir", "BEIR's qrels", _is_beir, _beir_rows, _write_beir)
+BEIR = Format("beir", "BEIR's qrels", has_columns("queryid", "corpusid"), _beir_rows, _write_beir)
 RANX = Format(
     "ranx", "ranx's JSON", _is_ranx, json_rows, lambda own, target: write_json(_lists(own), target), texts=False
 )

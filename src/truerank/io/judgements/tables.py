@@ -276,11 +276,12 @@ def _write_esci(ratings: Ratings, target: object) -> None:
     write_rows(columns, target)
 
 
-def _has(*names: str) -> Any:
+def has_columns(*names: str) -> Any:
+    """Return a function that finds tables with these columns, in plain form."""
     return lambda content: content.kind == "table" and has(content.header, *names)
 
 
-ESCI_FRAME = Format("esci", "ESCI's frame", _has("productid", "escilabel"), table_rows, _write_esci)
+ESCI_FRAME = Format("esci", "ESCI's frame", has_columns("productid", "escilabel"), table_rows, _write_esci)
 TABLE = Format(
     "ratings",
     "a table of judgements",
