@@ -1,4 +1,4 @@
-"""The protocol for rows in any place, and its base class.
+"""The base class of rows in any place.
 
 `RankingData` has its rows in memory. A `RowSource` calls functions on parts in other places, and merges the results. To
 support a new place for rows, write a class with the method `statistics`.
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import reduce
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, NoReturn, Protocol, Self, runtime_checkable
+from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 
@@ -39,41 +39,6 @@ class Part(Protocol):
 
     def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
         """Return columns (n, k) of the rows, given as places in `names`."""
-
-
-@runtime_checkable
-class Rows(Protocol):
-    """Rows grouped by query."""
-
-    query_ids: np.ndarray
-    query_weight: np.ndarray | None
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows n."""
-
-    @property
-    def n_queries(self) -> int:
-        """The number of queries m."""
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns p."""
-
-    def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = ..., keep: bool = False) -> Any:
-        """Return `function(part, *state)` of every part, merged; `keep` means that it changes the part's memory."""
-
-    def scores(self, model: Scorer) -> np.ndarray:
-        """Return scores (n,), in grouped order, by a fitted ranker."""
-
-    def judgements(self) -> Judgements:
-        """Return grades and offsets of all rows."""
-
-    def sample(self, queries: np.ndarray) -> RankingData:
-        """Return the rows of the queries with these numbers, in this process."""
-
-    def describe(self) -> Description:
-        """Return the properties of the rows."""
 
 
 class RowSource(ABC):
@@ -310,6 +275,10 @@ class RowSource(ABC):
     def n_parts(self) -> int:
         """Number of parts."""
         return len(self.rows_by_part)
+
+
+Rows = RankingData | RowSource
+"""Rows grouped by query, in memory or in parts."""
 
 
 class HeldRows(RowSource):
