@@ -43,7 +43,7 @@ from truerank.core.printing import note, table
 from truerank.core.random_streams import stream
 from truerank.io.documents import Document
 from truerank.io.trec import as_qrels, judge_lists
-from truerank.links.propagation import WAYS, propagated_run
+from truerank.links.propagation import ALONG_LINKS, propagated_run
 from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.retrieval import all_scores
 from truerank.text.retrieval_functions import BM25, query_weights
@@ -178,7 +178,9 @@ def _linked(collection: TextCollection) -> tuple[np.ndarray, RankingData]:
     cited, citing = number[number[:, 0] != number[:, 1]].T
     graph = LinkGraph(citing, cited, index.n_documents)
     runs = [propagated_run(index, queries, graph, "score-uniform-out-link", alpha=1.0)]  # BM25 itself
-    runs += [propagated_run(index, queries, graph, f"{level}-{way}") for level in ("score", "term") for way in WAYS]
+    runs += [
+        propagated_run(index, queries, graph, f"{level}-{way}") for level in ("score", "term") for way in ALONG_LINKS
+    ]
     found = join_runs(runs, collection.qrels, names=[str(k) for k in range(len(runs))])
     assert found.doc_ids is not None
     rank = pagerank(graph)[[index.document_number(name) for name in found.doc_ids.tolist()]]

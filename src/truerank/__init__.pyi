@@ -107,6 +107,7 @@ from .judging.pool import PoolBias as PoolBias, pool_bias as pool_bias
 from .judging.plan import Plan as Plan, plan_judgements as plan_judgements, read_plan as read_plan
 from .links.graph import (
     LinkGraph as LinkGraph,
+    hostrank as hostrank,
     pagerank as pagerank,
     read_links as read_links,
 )

@@ -97,7 +97,7 @@ def test_no_output_is_an_input(folder, capsys, command, read):
     "line",
     [
         "convert d.txt rows --to lightgbm", "retrain m.json d.txt", "retrain m.json d.txt --model new.json",
-        "split d.txt -o . --replace", "text links pagerank",
+        "split d.txt -o . --replace", "text links edges.txt --urls pagerank",
     ],
 )  # fmt: skip
 def test_names_that_a_command_derives_are_no_inputs(folder, capsys, line):

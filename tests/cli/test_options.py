@@ -32,7 +32,7 @@ CALLS = {
     "text search": [truerank.retrieve],
     "text features": [truerank.TextFeatures],
     "text classify": [truerank.TextClassifier],
-    "text links": [truerank.pagerank],
+    "text links": [truerank.pagerank, truerank.hostrank],
 }
 OTHER_NAMES = {"random_state": "seed", "measures": "measure", "n_jobs": "threads"}
 NO_OPTION = {  # arguments without an option, and why
@@ -49,6 +49,7 @@ NO_OPTION = {  # arguments without an option, and why
     "train_sizes": "of --curve", "draws": "of --curve",
     "at": "of the table", "n_resamples": "precision", "n_draws": "precision", "repeats": "precision",
     "tol": "precision", "max_iter": "precision",
+    "decay": "that of the paper",
 }  # fmt: skip
 NO_OPTION_HERE = {
     ("text features", "n_jobs"): "one collection is read by one thread",

@@ -1,4 +1,4 @@
-"""Links: PageRank against networkx, and propagation against equations solved whole."""
+"""Links: PageRank against networkx, HostRank and propagation against equations solved whole."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from support.refusals import refused
 from truerank.cli import main
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.io.documents import Document
-from truerank.links.graph import LinkGraph, pagerank, read_links
-from truerank.links.propagation import VARIANTS, WAYS, propagate, propagated_run
+from truerank.links.graph import LinkGraph, hostrank, pagerank, read_links, site_parents, steps_of
+from truerank.links.propagation import ALONG_LINKS, VARIANTS, propagate, propagated_run
 from truerank.text.index import build_index
 from truerank.text.retrieval import retrieve
 
@@ -52,7 +52,22 @@ def test_an_iteration_that_is_cut_short_says_so():
         pagerank(graph, max_iter=3)
 
 
-def slow_propagation(S, way, links, alpha):
+def test_hostrank_by_hand():
+    urls = ["http://a/", "http://a/x/y", "http://B/", "http://b/z"]
+    graph = LinkGraph([0, 0, 2, 1], [2, 3, 1, 0])
+    # Hosts: a → b twice, b → a once, so that both rank ½. Shares: a: 1·1 and .36·2; b: 1·2 and .6·2.
+    wanted = [0.5 * 1 / 1.72, 0.5 * 0.72 / 1.72, 0.5 * 2 / 3.2, 0.5 * 1.2 / 3.2]
+    assert hostrank(graph, urls) == pytest.approx(wanted)
+    with refused(InvalidInputError, argument="urls"):
+        hostrank(graph, urls[:2])
+
+
+def test_parents_in_the_tree_of_a_site():
+    urls = ["h/a/index.html", "h/a/b?x=1", "h/a/b", "h/", "g/a/b", "http://h/a/c/d"]
+    assert site_parents(urls).tolist() == [3, 2, 0, -1, -1, 0]
+
+
+def slow_propagation(S, way, links, parents, alpha):
     """h by the formulas, page after page, round after round."""
     n = len(S)
     h = list(S)
@@ -65,21 +80,26 @@ def slow_propagation(S, way, links, alpha):
             elif way == "weighted-out-link":
                 near = [q for q in range(n) if links[q, p]]
                 mix = [h[q] * S[p] / t if (t := sum(S[r] for r in range(n) if links[q, r])) else 0 for q in near]
-            else:
+            elif way == "uniform-out-link":
                 near = [q for q in range(n) if links[q, p]]
                 mix = [h[q] / len(near) for q in near]
+            else:
+                near = [c for c in range(n) if parents[c] == p]
+                total = len(near) if way == "uniform-child" else sum(S[c] for c in near)
+                mix = [h[c] * (1 if way == "uniform-child" else S[c]) / total if total else 0 for c in near]
             new.append(alpha * S[p] + (1 - alpha) * sum(mix) if near else S[p])
         h = new
     return h
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*ALONG_LINKS, "uniform-child", "weighted-child"])
 def test_propagation_by_its_formulas(way):
     draw = np.random.default_rng(2)
     _, _, graph = random_graph(12, 30, seed=4)
     S = draw.random(12) * (draw.random(12) < 0.8)
-    ours = propagate(S, way, graph.into, alpha=0.7)
-    assert ours == pytest.approx(slow_propagation(S, way, graph.into.toarray(), 0.7), abs=1e-9)
+    parents = np.array([-1, 0, 0, 1, 1, 2, -1, 6, 6, 8, 8, 8])
+    ours = propagate(S, way, links=graph.into, parents=parents, alpha=0.7)
+    assert ours == pytest.approx(slow_propagation(S, way, graph.into.toarray(), parents, 0.7), abs=1e-9)
 
 
 @pytest.fixture
@@ -92,17 +112,20 @@ def pages(tmp_path):
 def test_runs_of_all_variants(pages):
     index, _ = pages
     graph = LinkGraph([0, 1, 2, 4], [1, 2, 0, 0], 5)
+    parents = site_parents(index.document_ids().tolist())
     first = retrieve(index, {"q": "heat flow", "none": "zebra"}, "bm25").to_dict()
-    runs = {v: propagated_run(index, {"q": "heat flow", "none": "zebra"}, graph, v) for v in VARIANTS}
-    assert len(runs) == 6
+    runs = {v: propagated_run(index, {"q": "heat flow", "none": "zebra"}, graph, v, parents=parents) for v in VARIANTS}
+    assert len(runs) == 10
     for run in runs.values():
         assert set(run.to_dict()["q"]) == set(first["q"])
         assert run.to_dict()["none"] == {}
         assert (np.diff(run.scores) <= 0).all()
     # The whole share for the page itself leaves every variant at BM25.
     for variant in VARIANTS:
-        alone = propagated_run(index, {"q": "heat flow"}, graph, variant, alpha=1.0).to_dict()["q"]
+        alone = propagated_run(index, {"q": "heat flow"}, graph, variant, parents=parents, alpha=1.0).to_dict()["q"]
         assert alone == pytest.approx(first["q"])
+    with refused(InvalidInputError, argument="parents"):
+        propagated_run(index, {"q": "heat"}, graph, "score-uniform-child")
 
 
 def test_bad_edges_are_named():
@@ -132,10 +155,21 @@ def test_the_command_writes_a_table_and_runs(pages, capsys):
     (folder / "edges").write_text(f"{names[0]} {names[1]}\n{names[1]}\t{names[4]}\n")
     assert main(["text", "links", str(folder / "edges"), "-o", str(folder / "ranks.csv")]) == 0
     rows = [line.split(",") for line in (folder / "ranks.csv").read_text().splitlines()]
-    assert rows[0] == ["id", "pagerank"]
+    assert rows[0] == ["id", "pagerank", "hostrank"]
     assert sum(float(row[1]) for row in rows[1:]) == pytest.approx(1.0)
     (folder / "q.jsonl").write_text('{"id": "1", "text": "heat"}')
     words = ["text", "links", str(folder / "edges"), "--index", str(index.path), "--queries", str(folder / "q.jsonl")]
     assert main([*words, "-o", str(folder / "runs")]) == 0
     assert sorted(path.stem for path in (folder / "runs").iterdir()) == sorted(VARIANTS)
     assert main(words) == 2
+    (folder / "urls").write_text("one\u3000page http://x\n", encoding="utf-8")  # not a blank of the format
+    assert main(["text", "links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
+    assert "node 'http://h/0' has no URL (3 are missing)" in capsys.readouterr().err
+    (folder / "urls").write_text("a http://x\na http://x\na http://y\n")
+    assert main(["text", "links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
+    assert "line 3: 'a' occurs twice, with 'http://x'" in capsys.readouterr().err
+
+
+def test_an_address_within_an_address_is_not_its_host():
+    for url in ("h.org/go?to=http://other.org/x", "http://h.org/go?to=http://other.org/x", "//h.org/go?to=http://o/x"):
+        assert (steps_of(url)[0], len(steps_of(url))) == ("h.org", 3)

@@ -36,7 +36,7 @@ from truerank.io.documents import read_documents, read_judgements, read_queries
 from truerank.io.group_sizes import read_group_sizes
 from truerank.io.scores import read_scores
 from truerank.io.trec import read_qrels, read_run
-from truerank.links.graph import pagerank, read_links
+from truerank.links.graph import pagerank, read_links, site_parents
 from truerank.measures import parse_measure
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.adarank import AdaRank
@@ -109,6 +109,7 @@ def _archive(text: bytes) -> None:
 def _links(text: bytes) -> None:
     graph = read_links(io.BytesIO(text))
     pagerank(graph)
+    site_parents(graph.names or [])
 
 
 _VALUES: tuple[object, ...] = (

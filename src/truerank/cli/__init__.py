@@ -55,7 +55,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "text index": ("truerank.cli.index", "index a collection of documents"),
     "text search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
     "text features": ("truerank.cli.features", "compute features from runs, or an index of documents"),
-    "text links": ("truerank.cli.links", "PageRank and relevance propagation over an edge list"),
+    "text links": ("truerank.cli.links", "PageRank, HostRank and relevance propagation over an edge list"),
     "text pipeline": ("truerank.cli.pipeline", "train and test a ranker from documents, queries and judgements"),
     "text classify": ("truerank.cli.classify", "learn to classify texts or rows, with calibrated probabilities"),
     "completion": ("truerank.cli.completion", "print a completion script for bash, zsh or fish"),
