@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from support.processes import truerank
 from truerank import RidgeRanker, load_sample, save_model, write_letor
 
 NAMES = [b"caf\xe9", b"\xff\xfe", b"a\nb\t\x1b[2J"]
@@ -55,7 +54,7 @@ def test_no_name_of_a_file_is_an_error_inside(made, command):
     if command.startswith("report"):
         pytest.importorskip("vl_convert")
     name = NAMES[COMMANDS.index(command) % len(NAMES)]
-    words = [word.encode().replace(b"{a}", name) for word in command.split()]
-    done = subprocess.run([os.fsencode(sys.executable), b"-m", b"truerank", *words], cwd=made, capture_output=True)
+    words = [os.fsdecode(word.encode().replace(b"{a}", name)) for word in command.split()]
+    done = truerank(*words, cwd=made)
     assert done.returncode in (0, 3), (words, done.stderr)
     done.stdout.decode("utf-8")

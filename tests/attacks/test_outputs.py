@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.processes import run
 from truerank import RidgeRanker, load_sample, save_model, write_letor
 from truerank.cli import main
 from truerank.core import files
@@ -175,9 +176,9 @@ def test_a_full_disk_leaves_all_outputs_and_names_the_file(folder, command, wron
     words = command.replace("X", "x.new").replace("Y", "y.new").split()
     if command.startswith("retrain"):
         words += ["--margin", "5", "--share", "0.7", *([] if "--history" in words else ["--history", "history"])]
-    done = subprocess.run([sys.executable, "-c", DISK, wrong, *words], capture_output=True, text=True)
+    done = run(DISK, wrong, *words)
     assert done.returncode == 1, done.stderr
-    assert f"{wrong}: No space left" in done.stderr
+    assert f"{wrong}: No space left" in done.stderr.decode()
     after = content(folder)
     if command.startswith("tune"):
         after.pop("x.new")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from support.processes import run
 from support.refusals import refused
 from truerank import (
     AdaRank,
@@ -202,7 +203,7 @@ def sample() -> RankingData:
 def test_a_fit_killed_half_way_ends_with_the_same_bits(tmp_path, name):
     expected = LEARNERS[name]().fit(from_parts(parts(sample())))
     folder = tmp_path / "c"
-    ended = subprocess.run([sys.executable, "-c", KILLED, name, str(folder), "4"], timeout=240)
+    ended = run(KILLED, name, str(folder), "4")
     assert ended.returncode == -signal.SIGKILL
     assert folder.exists()
     again = LEARNERS[name]().fit(checked(sample(), folder))

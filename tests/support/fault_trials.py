@@ -20,7 +20,6 @@ import re
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -35,6 +34,7 @@ from typing import Any
 import numpy as np
 from reproductions.protocol import ResultStore
 
+from support.processes import truerank
 from truerank.cli import COMMANDS
 from truerank.cli import main as command_line
 from truerank.cli.guard import as_program
@@ -188,9 +188,8 @@ def prepare(folder: Path) -> None:
         ["calibrate", "model.json", "new.txt", "--method", "platt", "-o", "calibrated.json"],
         ["text", "index", "queries.jsonl", "-o", "old-index"],
     ):
-        # Not forked: the certificate may ask a library of others, whose threads do not outlive a fork.
-        code = subprocess.run([sys.executable, "-m", "truerank", *words], cwd=folder, capture_output=True).returncode
-        assert code == 0, words
+        # Not here: the certificate may ask a library of others, whose threads do not outlive a fork of this process.
+        assert truerank(*words, cwd=folder).returncode == 0, words
 
 
 def main_of(words: list[str]) -> int:
