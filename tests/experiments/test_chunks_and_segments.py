@@ -97,6 +97,42 @@ def test_queries_without_a_segment_are_in_no_part():
     assert set(experiment.by_segment()) == set(experiment.segment_masks()) == {"de", "en"}
 
 
+@pytest.mark.parametrize("form", ["array", "column", "categories", "by query", "mapping"])
+@pytest.mark.parametrize("judged", ["grades", "rows", "qrels"])
+def test_segments_of_rows_and_of_queries_agree(form, judged):
+    """Rows in any order, and a Series in another order than the queries: labels go by row or by query, not by place."""
+    grades = pd.DataFrame([(q, d, g) for q, own in GOLD.items() for d, g in own.items()], columns=["qid", "docid", "y"])
+    grades = grades.sample(frac=1.0, random_state=0, ignore_index=True)
+    by_query, by_row = pd.Series(LANGUAGES).sort_values(), grades["qid"].map(LANGUAGES)
+    given = {"array": by_row.to_numpy(), "column": by_row, "categories": by_row.astype("category"),
+             "by query": by_query.astype("category"), "mapping": LANGUAGES}[form]  # fmt: skip
+    scores = {name: RNG.normal(size=len(grades)) for name in ("old", "new")}
+    rows = truerank.RankingData(grades[["y"]], grades["y"], grades["qid"])
+    if judged == "qrels":
+        runs = {"old": noisy(1.0, 0), "new": noisy(2.0, 1)}
+        experiment = truerank.Experiment(GOLD, runs, "AP", segments=LANGUAGES if form == "array" else given)
+        if form in ("column", "categories"):
+            with refused(TruerankError, argument="segments"):
+                experiment.by_segment()
+            return
+    elif judged == "grades":
+        experiment = truerank.Experiment(grades["y"], scores, "AP", qid=grades["qid"], segments=given)
+    else:
+        experiment = truerank.Experiment(rows, scores, "AP", segments=given)
+    assert {name: set(map(str, one.query_ids)) for name, one in experiment.by_segment().items()} == {
+        language: {q for q, own in LANGUAGES.items() if own == language} for language in ("de", "en")
+    }
+
+
+def test_segments_of_rows_that_differ_in_a_query_are_refused():
+    y, qid = np.arange(6) % 3, np.repeat([1, 2], 3)
+    with refused(TruerankError, argument="segments"):
+        truerank.Experiment(GOLD, {"old": noisy(1.0, 0), "new": noisy(2.0, 1)}, "AP", segments=np.array(["a", "b"]))
+    for wrong in (["a", "b", "a", "a", "a", "a"], ["a", "b"], pd.DataFrame({"a": y})):
+        with refused(TruerankError, argument="segments"):
+            truerank.Experiment(y, {"old": y, "new": -y}, "AP", qid=qid, segments=wrong)
+
+
 def noisy(scale, seed):
     rng = np.random.default_rng(seed)
     return {q: {d: GOLD[q][d] + scale * rng.normal() for d in order} for q, order in ORDERS.items()}

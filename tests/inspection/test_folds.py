@@ -6,6 +6,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,6 +128,9 @@ def test_a_split_by_time_leaves_the_first_period_untested():
     assert np.isnan(DATA.grouped(found.scores["one"])[np.repeat(untested, DATA.group_sizes)]).all()
     assert found.means["one"]["AP"] == pytest.approx(np.nanmean(found.per_query["one"]["AP"]))
     assert found.compare().pairs[0].queries == 24
+    shuffled = pd.Series(times).sort_index(ascending=False)  # by its index, not by its order
+    again = cross_validate(Known(), DATA, "AP", cv=QueryTimeSplit(shuffled, 4))
+    assert again.folds.tolist() == found.folds.tolist()
     with refused(InvalidInputError, argument="about"):
         found.compare(about="learners")
 
@@ -163,6 +167,11 @@ def test_what_folds_cannot_be(folders, tmp_path):
         cross_validate(RidgeRanker(), read_folds(folders / "parts"), repeats=2)
     with refused(InvalidInputError, argument="time"):
         cross_validate(RidgeRanker(), DATA, cv=QueryTimeSplit({"no": 1}))
+    for wrong in (3, np.arange(31), pd.Series({"no": 1})):  # such as the number of splits, or times of rows
+        with refused(InvalidInputError, argument="time"):
+            cross_validate(RidgeRanker(), DATA, cv=QueryTimeSplit(wrong))
+    with refused(InvalidInputError, argument="cv"):
+        cross_validate(RidgeRanker(), DATA, cv="time")
     with refused(InvalidInputError, code="too-few-times"):
         cross_validate(RidgeRanker(), DATA, cv=QueryTimeSplit(np.arange(30) % 2, 3))
     with refused(InvalidInputError, code="no-file"):

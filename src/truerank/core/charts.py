@@ -19,7 +19,7 @@ from truerank.core.files import atomic_write
 from truerank.core.printing import plain
 
 _COLOURS = {"page-a": "#0072b2", "page-b": "#b34b00", "page-quiet": "#545b66"}
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # JupyterLab 4 knows v3 to v5
 _WRITERS = {"svg": "vegalite_to_svg", "png": "vegalite_to_png", "pdf": "vegalite_to_pdf", "html": "vegalite_to_html"}
 _BY_SIGN = {"condition": {"test": "datum.value < 0", "value": "page-b"}, "value": "page-a"}
 _BARS = 1500  # above which values by query are an area
@@ -77,7 +77,7 @@ class Chart:
         return getattr(vl_convert, _WRITERS[ending])(self.to_dict(), **settings)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        found = {"text/plain": repr(self), "application/vnd.vegalite.v6+json": self.to_dict()}
+        found = {"text/plain": repr(self), "application/vnd.vegalite.v5+json": self.to_dict()}
         try:
             return found | {"image/svg+xml": self._drawn("svg")}
         except ImportError:  # JupyterLab and VS Code draw specifications themselves

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from numbers import Number
 from typing import Any
 from uuid import UUID
@@ -234,6 +234,55 @@ class Grouping(RowsByQuery):
         if len(values) != self.n_rows:
             raise InvalidInputError(f"restore requires one value for each of the {self.n_rows} rows, got {len(values)}")
         return values if self.order is None else at_places(values, self.order)
+
+
+def in_query_order(given: Any, rows: RowsByQuery, what: str, *others: Any) -> Any:
+    """Return values of queries in the order of `rows` from a mapping or Series by query id, or an array unchanged.
+
+    `others` are the other arguments: a Series with their index has values by row. Values of other queries are ignored.
+    """
+    if not isinstance(given, Mapping):
+        index = getattr(given, "index", None)
+        if index is None or callable(index) or not hasattr(given, "to_numpy"):
+            return given
+        labels, places = list(index), [range(rows.n_rows), *(getattr(part, "index", None) for part in others)]
+        if rows.n_rows != rows.n_queries and any(labels == list(p) for p in places if isinstance(p, Collection)):
+            return given
+        by_id = dict(zip(labels, given.to_numpy()))
+        if labels == list(range(rows.n_queries)) and not all(query in by_id for query in rows.query_ids.tolist()):
+            return given
+        given = by_id if len(by_id) == len(labels) else {}
+    lacking = [query for query in rows.query_ids.tolist() if query not in given]
+    if lacking:
+        raise InvalidInputError(
+            f"{what} has no entry for {len(lacking)} of {rows.n_queries} queries, such as {lacking[0]!r}. Use query "
+            f"ids as its index, or pass an array with an entry for each row: {what}.to_numpy()",
+            argument=what,
+        )
+    return [given[query] for query in rows.query_ids.tolist()]
+
+
+def value_of_each_query(given: Any, rows: Grouping, what: str, *others: Any) -> np.ndarray:
+    """Return values of queries (m,) from a mapping or Series by query id, or from an array by row (n,)."""
+    found = in_query_order(given, rows, what, *others)
+    if found is not given:
+        values = np.empty(len(found), dtype=object)
+        values[:] = found
+        return values
+    by_row = np.asarray(given)
+    if by_row.shape != (rows.n_rows,):
+        raise InvalidInputError(
+            f"{what} must have {rows.n_rows} entries, one for each row, or be a mapping or Series by query id, got the "
+            f"shape {by_row.shape}. Pass frame.groupby(query)[column].first(), with your columns",
+            argument=what,
+        )
+    by_row = rows.grouped(by_row)
+    first = by_row[rows.offsets[:-1]]
+    repeated = np.repeat(first, np.diff(rows.offsets))
+    if len(wrong := np.flatnonzero((by_row != repeated) & ((by_row == by_row) | (repeated == repeated)))):
+        found = f"query {rows.qid[wrong[0]]} has several values, such as {by_row[wrong[0]]}"
+        raise InvalidInputError(f"{what} must be constant within a query, but {found}", argument=what)
+    return first
 
 
 def one_query(n_rows: int) -> Grouping:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,17 @@ from truerank.core.checks import as_array, as_numbers, as_vector, check_plain, c
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, Matrix, Scorer
-from truerank.data.grouping import Grouping, RowsByQuery, as_ids, group_rows, id_texts, offsets_of, one_query, places_of
+from truerank.data.grouping import (
+    Grouping,
+    RowsByQuery,
+    as_ids,
+    group_rows,
+    id_texts,
+    in_query_order,
+    offsets_of,
+    one_query,
+    places_of,
+)
 from truerank.data.rows import Description, HeldPart, Merge, add
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled", "position")
@@ -109,7 +119,8 @@ class RankingData(Grouping):
                 f"feature_names has {len(self.feature_names)} names, but X has {X.shape[1]} columns"
             )
         if query_weight is not None:
-            query_weight = as_query_weight(weights_in_order(query_weight, self, qid, y, X), self.offsets, self.order)
+            query_weight = in_query_order(query_weight, self, "query_weight", qid, y, X)
+            query_weight = as_query_weight(query_weight, self.offsets, self.order)
         self.query_weight: np.ndarray | None = query_weight
         self.sample_weight = None if sample_weight is None else self.grouped(as_sample_weight(sample_weight, n))
         self.judged = self.pooled = self.missing_grades = self.missing_offsets = None
@@ -506,32 +517,6 @@ def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
             f"Input y contains NaN or infinity: y[{row}] is {grades[row]}. Give every row a finite grade", argument="y"
         )
     return np.ascontiguousarray(grades)
-
-
-def weights_in_order(weight: Any, data: RankingData, *rows: Any) -> Any:
-    """Return weights of queries in the order of the data from a mapping or Series by query id, or an array unchanged.
-
-    `rows` are the other arguments: a Series with their index has weights by row. Weights of other queries are ignored.
-    """
-    if not isinstance(weight, Mapping):
-        index = getattr(weight, "index", None)
-        if index is None or callable(index) or not hasattr(weight, "to_numpy"):
-            return weight
-        labels, places = list(index), [range(data.n_rows), *(getattr(part, "index", None) for part in rows)]
-        if data.n_rows != data.n_queries and any(labels == list(p) for p in places if isinstance(p, Collection)):
-            return weight
-        by_id = dict(zip(labels, weight.to_numpy()))
-        if labels == list(range(data.n_queries)) and not all(query in by_id for query in data.query_ids.tolist()):
-            return weight
-        weight = by_id if len(by_id) == len(labels) else {}
-    lacking = [query for query in data.query_ids.tolist() if query not in weight]
-    if lacking:
-        raise InvalidInputError(
-            f"query_weight has no weight for {len(lacking)} of {data.n_queries} queries, such as {lacking[0]!r}. "
-            "Use query ids as its index, or pass an array with an entry for each query or row: query_weight.to_numpy()",
-            argument="query_weight",
-        )
-    return [weight[query] for query in data.query_ids.tolist()]
 
 
 def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:

@@ -13,7 +13,7 @@ from truerank.core.checks import check_positive_int, column_labels
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, Matrix, RandomState
-from truerank.data.grouping import Grouping, group_rows, name_order
+from truerank.data.grouping import Grouping, group_rows, name_order, value_of_each_query
 from truerank.data.ranking_data import RankingData
 
 
@@ -101,12 +101,12 @@ def folds_of(
     """
     cv = getattr(data, "folds", 5) if cv is None else cv
     none, every = np.zeros(0, dtype=np.int64), np.arange(data.n_queries)
-    if hasattr(cv, "split"):
+    if hasattr(cv, "split") and not isinstance(cv, str):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of splitters that do not use groups
             splits = list(cv.split(np.zeros((data.n_queries, 1)), None, data.query_ids))
         folds = [Fold(str(k), train, none, test) for k, (train, test) in enumerate(splits, 1)]
-    elif isinstance(cv, Sequence):
+    elif isinstance(cv, Sequence) and not isinstance(cv, str):
         folds = list(cv)
     else:
         k = check_positive_int(cv, "cv", 2)
@@ -228,7 +228,7 @@ class QueryTimeSplit(_QuerySplitter):
 
     Parameters
     ----------
-    time : mapping of query id to time, or array-like (n,)
+    time : mapping or Series by query id, or array-like (n,)
         Times as numbers, dates, or other sortable values. An array has the time of each row that is split, constant
         within a query; `cross_validate(cv=…)` splits queries, in the order of `data.query_ids`.
     n_splits : int, default 5
@@ -244,7 +244,8 @@ class QueryTimeSplit(_QuerySplitter):
         self.time, self.n_splits = time, check_positive_int(n_splits, "n_splits")
 
     def _parts(self, grouping: Grouping) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        rank = self._ranks(grouping)
+        times = value_of_each_query(self.time, grouping, "time")
+        rank = np.unique(times, return_inverse=True)[1]
         order = np.argsort(rank, kind="stable")
         shares = np.arange(1, self.n_splits + 1) / (self.n_splits + 1)
         borders = rank[order[(shares * len(order)).astype(np.int64)]]  # the first time of each later period
@@ -256,26 +257,6 @@ class QueryTimeSplit(_QuerySplitter):
             )  # fmt: skip
         for start, stop in pairwise([*borders, rank.max() + 1]):
             yield np.flatnonzero(rank < start), np.flatnonzero((rank >= start) & (rank < stop))
-
-    def _ranks(self, grouping: Grouping) -> np.ndarray:
-        """Return the number of the time of each query among all times, int (m,)."""
-        if isinstance(self.time, Mapping):
-            lacking = [query for query in grouping.query_ids.tolist() if query not in self.time]
-            if lacking:
-                raise InvalidInputError(f"time has no entry for query {lacking[0]!r}. Add its time", argument="time")
-            times = np.array([self.time[query] for query in grouping.query_ids.tolist()])
-        else:
-            given = np.asarray(self.time)
-            if len(given) != grouping.n_rows:
-                raise InvalidInputError(
-                    f"time must have {grouping.n_rows} entries, one for each row, got {len(given)}", argument="time"
-                )
-            given = grouping.grouped(given)
-            times = given[grouping.offsets[:-1]]
-            if len(wrong := np.flatnonzero(np.repeat(times, np.diff(grouping.offsets)) != given)):
-                what = f"query {grouping.qid[wrong[0]]} has several times, such as {given[wrong[0]]}"
-                raise InvalidInputError(f"time must be constant within a query, but {what}", argument="time")
-        return np.asarray(np.unique(times, return_inverse=True)[1])
 
     def __repr__(self) -> str:
         return f"QueryTimeSplit(n_splits={self.n_splits})"

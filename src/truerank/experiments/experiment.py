@@ -88,9 +88,9 @@ class Experiment:
         topic that a run lacks counts 0 (trec_eval -c).
     training_queries : "leave out", "keep" or "refuse", default "leave out"
         Treatment of queries on which a model among the systems was trained. Kept queries prevent a verdict.
-    segments : str or mapping of query to segment, optional
-        A column of the rows with one value in each query, a field of the gold set, or the segment of each query; see
-        `by_segment`. `compare` also tests each segment.
+    segments : str, mapping or Series by query id, or array-like (n,), optional
+        A column of the rows with one value in each query, a field of the gold set, or the segment of each query or row;
+        see `by_segment`. `compare` also tests each segment.
     collapse : str, mapping or function, optional
         Rule that maps chunks in runs to documents: see `truerank.io.results.collapsed`.
     qid, doc_ids : array-like (n,), optional
@@ -152,7 +152,7 @@ class Experiment:
         convention: Convention | None = None,
         topics: Topics | None = None,
         training_queries: TrainingRule = "leave out",
-        segments: str | Mapping[Any, Any] | None = None,
+        segments: str | Mapping[Any, Any] | ArrayLike | None = None,
         collapse: Any = None,
         qid: ArrayLike | None = None,
         doc_ids: ArrayLike | None = None,
@@ -174,8 +174,9 @@ class Experiment:
                     "collapse applies only to runs over qrels. Omit it", argument="collapse", code="idle"
                 )
             found = resolve_rows(judgements, named, qid, doc_ids)
-            if isinstance(segments, str):
-                segments = resolve("truerank.experiments.segments:labels_of_rows")(found.place, found.known, segments)
+            if segments is not None:
+                labels = resolve("truerank.experiments.segments:labels_of_rows")
+                segments = labels(found.place, found.known, segments, found.data, judgements, qid)
         else:
             if qid is not None or doc_ids is not None:
                 raise InvalidInputError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.data.columns import dense_column, names_of
-from truerank.data.grouping import id_text
+from truerank.data.grouping import group_rows, id_text, id_texts, value_of_each_query
 from truerank.data.ranking_data import RankingData
 from truerank.io.gold_sets import GoldSet, read_gold
 from truerank.io.rows import Known, RowsAt, check_column
@@ -25,10 +25,13 @@ _WORDS = ("worse", "better")
 def labels_in(gold: Any, segments: str | Mapping[Any, Any]) -> tuple[Any, Mapping[Any, Any]]:
     """Return the judgements and the label of each query, "" for a query without a label.
 
-    `segments` is a field of the gold set, or a mapping, which is returned unchanged.
+    `segments` is a field of the gold set, or a mapping or Series by query id.
     """
     if not isinstance(segments, str):
-        return gold.qrels if isinstance(gold, GoldSet) else gold, segments
+        labels = segments if isinstance(segments, Mapping) else getattr(segments, "to_dict", dict)()
+        if not labels:
+            raise InvalidInputError("segments must be a field, or a mapping or Series by query id", argument="segments")
+        return gold.qrels if isinstance(gold, GoldSet) else gold, labels
     known = read_gold(gold)
     if segments not in known.segments:
         fields = ", ".join(known.segments) or "none"
@@ -39,8 +42,17 @@ def labels_in(gold: Any, segments: str | Mapping[Any, Any]) -> tuple[Any, Mappin
     return known.qrels, {query: labels.get(query, "") for query in map(str, known.qrels.query_ids.tolist())}
 
 
-def labels_of_rows(place: RowsAt | None, known: Known, segments: str) -> dict[str, str]:
-    """Return the label of each query by name: its value in a column of the rows."""
+def labels_of_rows(place: RowsAt | None, known: Known, segments: Any, data: Any, *given: Any) -> Mapping[Any, Any]:
+    """Return the label of each query: its value in a column of the rows, or in a Series or array beside the rows.
+
+    `given` are the caller's judgements and queries, which are the rows without `data`.
+    """
+    if isinstance(segments, Mapping):
+        return segments
+    if not isinstance(segments, str):
+        grouping = group_rows(given[1]) if data is None else data
+        labels = value_of_each_query(segments, grouping, "segments", *given)
+        return dict(zip(map(str, grouping.query_ids.tolist()), id_texts(labels.tolist())))
     rows = None if place is None else place.chosen([segments], known, {segments: None})
     if not isinstance(rows, RankingData):
         raise InvalidInputError(

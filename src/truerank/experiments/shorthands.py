@@ -55,7 +55,7 @@ class Compared(Given, total=False):
     random_state: RandomState
     rope: float | None
     cite: bool
-    segments: str | Mapping[Any, Any] | None
+    segments: str | Mapping[Any, Any] | ArrayLike | None
 
 
 @overload
@@ -152,7 +152,7 @@ def compare(
     random_state: RandomState = 0,
     rope: float | None = None,
     cite: bool = False,
-    segments: str | Mapping[Any, Any] | None = None,
+    segments: str | Mapping[Any, Any] | ArrayLike | None = None,
     collapse: Any = None,
     qid: ArrayLike | None = None,
     doc_ids: ArrayLike | None = None,

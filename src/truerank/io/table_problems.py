@@ -15,7 +15,7 @@ from truerank.io.judgements.roles import DOCUMENT, GRADE, QUERY, is_usual, plain
 
 LIKELY = {
     "query": (*QUERY, "query", "search", "srchid", "sessionid"),
-    "grade": ("y", *(name for name in GRADE if name not in ("score", "value")), "target"),
+    "grade": ("y", *(name for name in GRADE if name not in ("score", "value", "rating")), "target", "rating"),
     "document": DOCUMENT,
 }
 """Usual names of the columns that are not features, in plain form, most usual first."""

@@ -17,8 +17,8 @@ from truerank.core.float32 import holds_missing, numbers_of
 from truerank.core.types import ArrayLike, Matrix
 from truerank.data.checkup import warn_of_rows
 from truerank.data.columns import default_names
-from truerank.data.grouping import refuse_one_long_list
-from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, weights_in_order
+from truerank.data.grouping import in_query_order, refuse_one_long_list
+from truerank.data.ranking_data import RankingData, as_grades, as_query_weight
 from truerank.data.remarks import Remark, RemarkWarning
 from truerank.data.row_source import Part, Rows, RowSource, validation_rows
 
@@ -173,7 +173,7 @@ class AcceptedData:
             if not getattr(data.X, "is_binned_matrix", False):
                 warn_of_rows(data)
         if query_weight is not None:
-            weight = weights_in_order(query_weight, data, qid, y, X)
+            weight = in_query_order(query_weight, data, "query_weight", qid, y, X)
             data = data.replaced(query_weight=as_query_weight(weight, data.offsets, order=data.order))
         if getattr(data.X, "is_binned_matrix", False):
             for known in ("inputs_", "saw_missing_", "close_columns_"):  # of an earlier fit
