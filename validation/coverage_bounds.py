@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from truerank.io.trec import as_qrels, as_run, judge_run
 from truerank.measures import parse_measure
+from truerank.measures.ranking import Ranking
 from truerank.significance.unjudged import difference_bounds
 from validation.harness import Row, rate, streams
 
@@ -30,7 +31,7 @@ def run(replications: int, seed: int) -> list[Row]:
                 }
                 runs = [as_run({t: dict(zip(documents, rng.random(12).tolist())) for t in qrels}) for _ in "ab"]
                 truth = [measure.per_query(*judge_run(as_qrels(qrels), one)).mean() for one in runs]
-                ends = difference_bounds(measure, *(judge_run(as_qrels(kept), one) for one in runs))
+                ends = difference_bounds(measure, *(Ranking(*judge_run(as_qrels(kept), one)) for one in runs))
                 assert ends is not None
                 difference = float(truth[0] - truth[1])
                 inside.append(ends[0].mean() - 1e-12 <= difference <= ends[1].mean() + 1e-12)

@@ -8,6 +8,7 @@ import pytest
 from truerank import Experiment, RankingData, SingleFeature
 from truerank.core.errors import InvalidInputError
 from truerank.data.provenance import TrainingSketch
+from truerank.measures import derived, ranking
 
 
 def random_lists(r, queries):
@@ -42,6 +43,22 @@ def test_parts_equal_experiments_that_are_made_anew(seed):
     some = whole.with_measures(["AP"])
     assert list(some.compare(test="t")) == ["AP"]
     np.testing.assert_equal(figures(some)[0], figures(Experiment(qrels, runs, ["AP"], baseline="b"))[0])
+
+
+def test_a_report_sorts_each_system_and_its_document_ids_once(monkeypatch):
+    sorted_by_score, sorted_by_id = [], []
+
+    def counted(module, name, calls):
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, **more: calls.append(name) or function(*given, **more))
+
+    counted(ranking, "_sorted_rows", sorted_by_score)
+    counted(derived, "_falling_within", sorted_by_id)
+    qrels, runs = random_lists(np.random.default_rng(0), [f"q{k}" for k in range(12)])
+    runs = {name: {q: {**run, "unjudged": 0.3, "also": 0.3} for q, run in own.items()} for name, own in runs.items()}
+    segments = {q: "ab"[k % 2] for k, q in enumerate(qrels)}
+    Experiment(qrels, runs, "AP nDCG@5 P@3 nDCG(grades='truncated')@5", segments=segments).evidence().to_dict()
+    assert (len(sorted_by_score), len(sorted_by_id)) == (3, 3)
 
 
 @pytest.mark.parametrize("topics", ["common", "all"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -31,10 +32,15 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.columns import names_of
 from truerank.data.ranking_data import Judgements
 from truerank.data.row_source import HeldRows
-from truerank.experiments.details import System
 from truerank.report.evidence import make_report
 
 pytest.importorskip("vl_convert")
+
+
+class System(NamedTuple):
+    name: str
+    judgements: Judgements
+    scores: np.ndarray
 
 
 def made_systems(queries=30, documents=8, systems=2, seed=0):

@@ -9,6 +9,7 @@ from reference import unjudged as reference
 from truerank.cli import main
 from truerank.io.trec import as_qrels, as_run, judge_run
 from truerank.measures import parse_measure
+from truerank.measures.ranking import Ranking
 from truerank.significance.unjudged import difference_bounds, doubtful_pairs
 
 
@@ -33,7 +34,7 @@ def test_the_bounds_are_the_ends_over_every_completion(name, convention):
     for seed in range(4):
         qrels, a, b = made(seed)
         known = as_qrels(qrels)
-        found = difference_bounds(measure, *(judge_run(known, as_run(run)) for run in (a, b)))
+        found = difference_bounds(measure, *(Ranking(*judge_run(known, as_run(run))) for run in (a, b)))
         assert found is not None
         for end, expected in zip(found, reference.bounds(measure, qrels, a, b, (0, 1, 2))):
             np.testing.assert_allclose(end, expected, atol=1e-12)
@@ -42,7 +43,7 @@ def test_the_bounds_are_the_ends_over_every_completion(name, convention):
 @pytest.mark.parametrize("name", ["nDCG@3", "AP", "RR", "P(ties='average')@3", "P(judged_only=True)@3"])
 def test_other_measures_have_no_bounds(name):
     qrels, a, b = made(0)
-    found = [judge_run(as_qrels(qrels), as_run(run)) for run in (a, b)]
+    found = [Ranking(*judge_run(as_qrels(qrels), as_run(run))) for run in (a, b)]
     assert difference_bounds(parse_measure(name, "trec"), *found) is None
 
 
@@ -53,7 +54,7 @@ def test_a_pair_is_doubtful_where_one_run_is_judged_more(tmp_path, capsys, monke
     whole = {t: {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0} for t in topics}
     other = {t: {"x": 5.0, "a": 4.0, "b": 3.0, "c": 2.0, "y": 1.0} for t in topics}
     known = as_qrels(qrels)
-    judged = {"whole": judge_run(known, as_run(whole)), "other": judge_run(known, as_run(other))}
+    judged = {name: Ranking(*judge_run(known, as_run(run))) for name, run in (("whole", whole), ("other", other))}
     (found,) = doubtful_pairs(parse_measure("P@2", "trec"), judged, [("other", "whole")])
     assert (found.share_a, found.share_b) == (0.5, 1.0)
     assert (found.low, found.high) == (0.0, 0.5)
@@ -78,10 +79,11 @@ def test_doubts_are_corrected_over_the_pairs_and_say_which_test():
     rng = np.random.default_rng(0)
     qrels = as_qrels({str(t): {f"d{k}": 1 for k in range(4)} for t in range(30)})
     draws = {f"run{i}": {t: rng.permutation(8)[:4] for t in qrels.to_dict()} for i in range(4)}
-    judged = {
-        name: judge_run(qrels, as_run({t: {f"d{k}": float(-r) for r, k in enumerate(own)} for t, own in lists.items()}))
+    runs = {
+        name: as_run({t: {f"d{k}": float(-r) for r, k in enumerate(own)} for t, own in lists.items()})
         for name, lists in draws.items()
     }
+    judged = {name: Ranking(*judge_run(qrels, run)) for name, run in runs.items()}
     pairs = [(a, b) for a in judged for b in judged if a < b]
     measure = parse_measure("P@4", "trec")
     alone = {pair: doubtful_pairs(measure, judged, [pair]) for pair in pairs}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -411,7 +412,10 @@ class Judgements(RowsByQuery):
         Start of each query's entries in `missing_grades`.
     """
 
-    __slots__ = ("cache", "grades", "judged", "missing_grades", "missing_offsets", "offsets", "query_ids", "tie_keys")
+    __slots__ = (
+        "cache", "grades", "judged", "missing_grades", "missing_offsets", "offsets", "query_ids", "row_cache",
+        "tie_keys",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -429,7 +433,8 @@ class Judgements(RowsByQuery):
         self.judged, self.tie_keys = judged, tie_keys
         self.query_ids = np.arange(len(self.offsets) - 1) if query_ids is None else query_ids
         self.missing_grades, self.missing_offsets = missing_grades, missing_offsets
-        self.cache: dict[Any, Any] = {}  # results of measures that depend on the grades alone (ideal DCG, tie ranks)
+        self.cache: dict[Any, Any] = {}  # results of measures that depend on grades, but not on scores (ideal DCG)
+        self.row_cache: dict[Any, Any] = {}  # and on the rows alone (order of document ids)
 
     @classmethod
     def from_labels(
@@ -451,6 +456,14 @@ class Judgements(RowsByQuery):
         """Whether each row was judged, bool (n,); a negative grade means pooled but not judged."""
         known = self.grades >= 0
         return known if self.judged is None else known & self.judged
+
+    def with_grades(
+        self, grades: np.ndarray, judged: np.ndarray | None, missing_grades: np.ndarray | None
+    ) -> Judgements:
+        """Return other judgements of the same rows."""
+        other = copy(self)
+        other.grades, other.judged, other.missing_grades, other.cache = grades, judged, missing_grades, {}
+        return other
 
     def take_queries(self, queries: ArrayLike) -> tuple[Judgements, np.ndarray]:
         """Return the judgements of the queries with these numbers, in the given order, and their rows, int64."""

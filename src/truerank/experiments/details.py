@@ -12,7 +12,7 @@ from truerank.core.charts import Chart, bars, lines
 from truerank.core.errors import Wording, alternatives
 from truerank.core.printing import counted
 from truerank.data.columns import as_in_training, shown_names
-from truerank.data.ranking_data import Judgements, RankingData
+from truerank.data.ranking_data import RankingData
 from truerank.measures import parse_measure
 from truerank.measures.ranking import Ranking
 from truerank.significance.paired import differences_of
@@ -25,11 +25,10 @@ _MOVED_QUERIES = 200  # queries whose features are changed a little
 
 
 class System(NamedTuple):
-    """Judged documents, a system's scores (n,) in the same order, and the fitted ranker or None."""
+    """A system's ranking of judged documents, and the fitted ranker or None."""
 
     name: str
-    judgements: Judgements
-    scores: np.ndarray
+    ranking: Ranking
     model: Any = None
 
 
@@ -65,12 +64,11 @@ def _rows(experiment: Any) -> RankingData | None:
 
 
 def _system(evidence: Any, name: str) -> System:
-    judgements, scores = evidence.experiment.judged[name]
-    return System(name, judgements, scores, evidence.experiment.models.get(name))
+    return System(name, evidence.experiment.rankings[name], evidence.experiment.models.get(name))
 
 
 def _queries(evidence: Any, systems: Sequence[System]) -> Detail:
-    judgements, other = systems[0].judgements, evidence.other
+    judgements, other = systems[0].ranking.judgements, evidence.other
     sizes = np.diff(judgements.offsets)
     relevant = [int((part > 0).sum()) for part in np.split(judgements.grades, judgements.offsets[1:-1])]
     values = [result.per_query[evidence.first] for result in evidence.results]
@@ -169,14 +167,16 @@ def _stability(systems: Sequence[System], data: RankingData | None) -> Detail | 
 
 
 def _pair_errors(systems: Sequence[System], convention: str) -> Detail | None:
-    grades = np.unique(systems[0].judgements.grades)[::-1]
+    grades = np.unique(systems[0].ranking.judgements.grades)[::-1]
     if not 2 <= len(grades) <= 6:
         return None
     rows: list[list[Any]] = []
     for i, high in enumerate(grades.tolist()):
         for low in grades.tolist()[i + 1 :]:
             measure = parse_measure(f"pairs({high:g},{low:g})", convention)
-            rows.append([f"{high:g} before {low:g}", *[float(measure.mean(s.judgements, s.scores)) for s in systems]])
+            rows.append(
+                [f"{high:g} before {low:g}", *[float(measure.aggregate(measure.values(s.ranking))) for s in systems]]
+            )
     note = "Share of pairs of documents of one query in which the lower grade ranks above; lower is better."
     return Detail("Wrong pairs by grade", ["pairs of grades", *[s.name for s in systems]], rows, note)
 
@@ -226,13 +226,11 @@ def rankings_of(evidence: Any) -> Rankings:
 def _ranked(evidence: Any, name: str, queries: Iterable[int]) -> list[list[dict[str, Any]]]:
     """Return the first documents of a system for each query number in `queries`."""
     system, found = _system(evidence, name), []
-    reasons, judgements = _reasons(system, _rows(evidence.experiment)), system.judgements
+    reasons, judgements = _reasons(system, _rows(evidence.experiment)), system.ranking.judgements
     keys, grades = judgements.tie_keys, np.where(judgements.known, judgements.grades, np.nan)
     measure = evidence.experiment.measures[evidence.first]
     ties = measure.setting("ties")
-    ordered = Ranking(judgements, system.scores).ordered(
-        "trec" if ties == "average" else ties, measure.setting("compare")
-    )
+    ordered = system.ranking.ordered("trec" if ties == "average" else ties, measure.setting("compare"))
     for q in queries:
         start, stop = map(int, judgements.offsets[q : q + 2])
         order = ordered.rows[0][start:stop][:_RANKED_DOCUMENTS] - start
@@ -241,7 +239,7 @@ def _ranked(evidence: Any, name: str, queries: Iterable[int]) -> list[list[dict[
             {
                 "id": f"row {i + 1} of the query" if keys is None else str(keys[start + i]),
                 "grade": float(grades[start + i]),
-                "score": float(system.scores[start + i]),
+                "score": float(system.ranking.scores[0, start + i]),
                 "why": None if why is None else why[i],
             }
             for i in order.tolist()

@@ -46,7 +46,7 @@ from truerank.measures.coverage import (
     over_topics,
     settle_topics,
 )
-from truerank.measures.evaluation import Evaluations, evaluate_judged
+from truerank.measures.evaluation import Evaluations, evaluate_ranking
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
 
@@ -257,6 +257,11 @@ class Experiment:
         return None if ids is None else np.asarray(ids)
 
     @cached_property
+    def rankings(self) -> dict[str, Ranking]:
+        """The scores of each system, which are sorted once for all measures, comparisons and segments."""
+        return {name: Ranking(*one) for name, one in self.judged.items()}
+
+    @cached_property
     def rows(self) -> Any:
         """The rows that models scored, without left-out queries; None without rows."""
         return self.data if self.training is None else self.training.kept(self.data)
@@ -313,7 +318,7 @@ class Experiment:
                 remedies=["call compare() or power()"],
                 code="no-rankings",
             )
-        found = {name: evaluate_judged(self.measures, self.convention, *one) for name, one in self.judged.items()}
+        found = {name: evaluate_ranking(self.measures, self.convention, one) for name, one in self.rankings.items()}
         for name, result in found.items():
             result.experiment, result.name = self, name
             result.note = "; ".join(filter(None, (self.note, result.note)))
@@ -389,7 +394,7 @@ class Experiment:
         return several
 
     def _measured(self) -> list[Any]:
-        """Return the values of each measure by system; each ranking is sorted once for all measures."""
+        """Return the values of each measure by system."""
         from truerank.significance.comparison import MeasuredValues
 
         if self._given:
@@ -401,8 +406,7 @@ class Experiment:
             values[name], means[name] = {}, {}
             if by.check_mean().TIE_AVERAGE and by.setting("ties") != "average":
                 averages[name] = by(ties="average")
-        for system, one in self.judged.items():
-            ranking = Ranking(*one)
+        for system, ranking in self.rankings.items():
             for name, by in self.measures.items():
                 values[name][system] = by.values(ranking)
                 if name in averages:
@@ -462,7 +466,8 @@ class Experiment:
 
     def with_measures(self, names: Sequence[str]) -> Experiment:
         """Return the experiment with some of its measures, whose comparison is `Comparisons` by name."""
-        return self._but(measures={name: self.measures[name] for name in names}, _one_measure=False)
+        some = {name: self.measures[name] for name in names}
+        return self._but(measures=some, _one_measure=False, rankings=self.rankings)
 
     def by_segment(self) -> dict[str, Experiment]:
         """Return the experiments of the queries in each segment, by the name of the segment; "" is no segment.

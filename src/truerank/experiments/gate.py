@@ -139,7 +139,7 @@ def gate_of(
         )
     check_order(experiment.found)
     names, measure = (others[0], experiment.baseline), next(iter(experiment.measures.values())).check_mean()
-    ours, theirs = (measure.per_query(*experiment.judged[name]) for name in names)
+    ours, theirs = (measure.values(experiment.rankings[name]) for name in names)
     if inconclusive is None and not np.array_equal(ours, theirs, equal_nan=True):
         _check_margin(margin, ours, theirs, measure)
     floors = _floors(experiment, others[0], at_least or {}, at_most or {})
@@ -157,7 +157,7 @@ def gate_of(
     notes = [f"{measure.name}, convention {measure.convention}", *notes, *found.notes]
     if history is None and looks == 1:
         notes.append("looks at these queries are not counted. To count them, pass a file of looks (history)")
-    for pair in doubtful_pairs(measure, experiment.judged, [names]):
+    for pair in doubtful_pairs(measure, experiment.rankings, [names]):
         if not pair.p >= LEVEL:  # shares that differ; gold sets seldom judge most of what is retrieved
             notes.append(
                 f"{100 * pair.share_a:.3g} % of the documents of {pair.a} are judged, and {100 * pair.share_b:.3g} % "
@@ -225,17 +225,17 @@ def _notes(qrels: Qrels, sides: Mapping[str, Run]) -> list[str]:
 def _floors(
     experiment: Experiment, new: str, at_least: Mapping[str, float], at_most: Mapping[str, float]
 ) -> list[Floor]:
-    judgements, scores = experiment.judged[new]
+    ranking = experiment.rankings[new]
 
     def measured(name: str) -> tuple[Measure, np.ndarray]:
         (by,) = over_topics({name: parse_measure(name, experiment.convention)}, experiment.topics).values()
-        return by.check_mean(), by.per_query(judgements, scores)
+        return by.check_mean(), by.values(ranking)
 
     floors = []
     for name, bound in at_least.items():
         by, values = measured(name)
         floors.append(Floor(f"{name} at least {bound:g}", values, float(bound), measure=by))
-    answered = judgements.sizes > 0
+    answered = ranking.judgements.sizes > 0
     for name, bound in at_most.items():
         kind, _, depth = name.partition("@")
         if kind not in _LOSSES or (depth and (kind != "no-relevant" or not depth.isdecimal())):
@@ -243,7 +243,7 @@ def _floors(
                 f"unknown loss {name!r}. Choose among no-relevant@K, no-relevant and unanswered", argument="at_most"
             )
         if kind == "unanswered":
-            loss = np.where(best_grade(judgements) > 0, 1.0 - answered, np.nan)
+            loss = np.where(best_grade(ranking.judgements) > 0, 1.0 - answered, np.nan)
         else:
             first = np.nan_to_num(measured(f"RR@{depth}" if depth else "RR")[1])
             loss = np.where(answered, 1.0 - (first > 0), np.nan)

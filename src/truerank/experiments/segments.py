@@ -85,7 +85,7 @@ def compared_segments(experiment: Experiment) -> dict[str, list[GateLine]]:
     level. A segment is better or worse if its interval does not contain 0 and enough queries differ.
     """
     measure = next(iter(experiment.measures.values())).check_mean()
-    values = {name: measure.per_query(*one) for name, one in experiment.judged.items()}
+    values = {name: measure.values(one) for name, one in experiment.rankings.items()}
     masks = with_all_queries(experiment.segment_masks(), len(experiment.judgements.query_ids))
     old, sign = values.pop(experiment.baseline), 1.0 if measure.higher_is_better else -1.0
     level = LEVEL / len(values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from functools import wraps
 from typing import Literal, NamedTuple, TypeVar, TypeVarTuple
 
@@ -35,17 +34,23 @@ _Key = TypeVarTuple("_Key")
 _Value = TypeVar("_Value")
 
 
-def kept(function: Callable[[Judgements, *_Key], _Value]) -> Callable[[Judgements, *_Key], _Value]:
+def kept(function: Callable[[Judgements, *_Key], _Value], slot: str = "cache") -> Callable[[Judgements, *_Key], _Value]:
     """Decorate a function of judgements and hashable values so that its results are cached with the judgements."""
 
     @wraps(function)
     def known(judgements: Judgements, *key: *_Key) -> _Value:
-        place = (function.__name__, *key)
-        if place not in judgements.cache:
-            judgements.cache[place] = function(judgements, *key)
-        return judgements.cache[place]
+        place, cache = (function.__name__, *key), getattr(judgements, slot)
+        if place not in cache:
+            cache[place] = function(judgements, *key)
+        found: _Value = cache[place]
+        return found
 
     return known
+
+
+def kept_by_rows(function: Callable[[Judgements, *_Key], _Value]) -> Callable[[Judgements, *_Key], _Value]:
+    """Decorate a function that does not read grades: judgements with other grades of the rows share the results."""
+    return kept(function, "row_cache")
 
 
 class Hits:
@@ -187,13 +192,11 @@ def as_read(judgements: Judgements, rule: str) -> Judgements | None:
     changed = read_grades(grades, rule)
     if np.array_equal(changed, grades):
         return None
-    result = copy(judgements)
-    result.grades, result.cache = changed[: judgements.n_rows], {}
-    result.missing_grades = None if missing is None else changed[judgements.n_rows :]
-    return result
+    n = judgements.n_rows
+    return judgements.with_grades(changed[:n], judgements.judged, None if missing is None else changed[n:])
 
 
-@kept
+@kept_by_rows
 def blocks_of(judgements: Judgements) -> Blocks:
     """Return the partition of the queries for sorting."""
     return Blocks(judgements.offsets)
@@ -211,18 +214,24 @@ def hits_of(judgements: Judgements, rel: float) -> Hits:
     return known[-1]
 
 
-@kept
 def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
     """Return the order of tied documents under a rule, or None for row order."""
     if ties == "stable":
         return None
-    n = judgements.n_rows
-    if ties in BY_ID:
-        row = _falling_within(np.asarray(judgements.tie_keys), judgements.offsets, ascending=ties == "ascending")
-    else:
-        sign = -1.0 if ties == "optimistic" else 1.0
-        row = np.lexsort((np.arange(n), sign * judgements.grades, query_of_row(judgements)))
-    return TieOrder(at_places(np.arange(n), row), row)
+    return _order_of_ids(judgements, ties) if ties in BY_ID else _order_of_grades(judgements, ties)
+
+
+@kept_by_rows
+def _order_of_ids(judgements: Judgements, ties: str) -> TieOrder:
+    row = _falling_within(np.asarray(judgements.tie_keys), judgements.offsets, ascending=ties == "ascending")
+    return TieOrder(at_places(np.arange(len(row)), row), row)
+
+
+@kept
+def _order_of_grades(judgements: Judgements, ties: str) -> TieOrder:
+    sign = -1.0 if ties == "optimistic" else 1.0
+    row = np.lexsort((np.arange(judgements.n_rows), sign * judgements.grades, query_of_row(judgements)))
+    return TieOrder(at_places(np.arange(len(row)), row), row)
 
 
 def _falling_within(keys: np.ndarray, offsets: np.ndarray, *, ascending: bool = False) -> np.ndarray:
@@ -238,7 +247,7 @@ def _falling_within(keys: np.ndarray, offsets: np.ndarray, *, ascending: bool = 
     return row
 
 
-@kept
+@kept_by_rows
 def query_of_row(judgements: Judgements) -> np.ndarray:
     """Return the number of each row's query, int64 (n,)."""
     return query_of_rows(judgements.offsets)

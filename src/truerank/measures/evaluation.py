@@ -94,7 +94,7 @@ class Evaluation(Result, dict[str, float]):
         if self.judgements.known.all():
             return {}
         shares = resolve("truerank.significance.unjudged:judged_shares")
-        one = {"": (self.judgements, self.scores)}
+        one = {"": self._ranking}
         return {name: mean_of(shares(measure, one)[""]) for name, measure in self.measures.items()}
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
@@ -261,13 +261,14 @@ def convert_claim(
     else:
         judgements, order = judged(y, qid)
         values = scores_in_order(scores, judgements, order)
+    ranking = Ranking(judgements, values)
     names = list(CONVENTIONS) if stated is None else [stated, *(name for name in CONVENTIONS if name != stated)]
     evaluations, refused = {}, {}
     for name in names:
         try:
             parsed = parse_measures(measure, name)
             parsed = parsed if topics is None else over_topics(parsed, topics)
-            evaluations[name] = evaluate_judged(parsed, name, judgements, values)
+            evaluations[name] = evaluate_ranking(parsed, name, ranking)
         except InvalidInputError as error:
             if name in (stated, names[-1]) and not evaluations:
                 raise
@@ -275,10 +276,9 @@ def convert_claim(
     return ConvertedClaim(next(iter(next(iter(evaluations.values())))), evaluations, refused)
 
 
-def evaluate_judged(
-    parsed: dict[str, Measure], convention: str, judgements: Judgements, scores: np.ndarray
-) -> Evaluation:
-    """Evaluate measures by name on scores in the order of the judgements."""
+def evaluate_ranking(parsed: dict[str, Measure], convention: str, ranking: Ranking) -> Evaluation:
+    """Evaluate measures by name on a ranking of judged documents."""
+    judgements = ranking.judgements
     if judgements.n_rows == 0:
         raise InvalidInputError(
             "there is nothing to evaluate: no ranked document"
@@ -289,8 +289,8 @@ def evaluate_judged(
             ),
             code="nothing",
         )
-    result = Evaluation(parsed, convention, Ranking(judgements, scores))
-    result.note = _note_of_fractions(parsed, judgements, scores)
+    result = Evaluation(parsed, convention, ranking)
+    result.note = _note_of_fractions(parsed, judgements, result.scores)
     return result
 
 

@@ -62,8 +62,10 @@ class Ranking:
     def as_read(self, rule: str) -> Ranking:
         """Return the ranking with the grades that a program reads (`grades` of measures)."""
         judgements = as_read(self.judgements, rule)
-        if judgements is None:
-            return self
+        return self if judgements is None else self.regraded(judgements)
+
+    def regraded(self, judgements: Judgements) -> Ranking:
+        """Return the ranking with other grades of the same rows, for which nothing is sorted again."""
         result = Ranking(judgements, self.scores[0] if self.single else self.scores)
         result._sorted = self._sorted  # a sort does not depend on grades
         return result

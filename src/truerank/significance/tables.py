@@ -216,10 +216,10 @@ class Comparison(Compared):
     @cached_property
     def unjudged(self) -> tuple[dict[str, Any], list[str]]:
         """The shares of judged documents and the pairs in doubt, for JSON and as sentences; empty if all are judged."""
-        judged = getattr(self.experiment, "judged", None)
-        if not judged or self.by is None:
+        rankings = getattr(self.experiment, "rankings", None)
+        if not rankings or self.by is None:
             return {}, []
-        return about_unjudged(self.by, judged, [(pair.a, pair.b) for pair in self.pairs])
+        return about_unjudged(self.by, rankings, [(pair.a, pair.b) for pair in self.pairs])
 
     @property
     def remarks(self) -> list[Remark]:

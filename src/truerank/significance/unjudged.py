@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.derived import best_grade
 from truerank.measures.names import parse_measure
@@ -61,21 +59,21 @@ class Unjudged(NamedTuple):
         return f"{self.a} against {self.b}{p}{bounds}"
 
 
-def judged_shares(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
+def judged_shares(measure: Measure, rankings: Mapping[str, Ranking]) -> dict[str, np.ndarray]:
     """Return the share of judged documents up to the cutoff by run and topic (m,); NaN for missing topics."""
     name = "Judged" if measure.cutoff is None else f"Judged@{measure.cutoff}"
     share = parse_measure(name, measure.convention)(missing_topics="skip")
     return {
-        run: share.per_query(_with(own, own.grades, own.known), scores)  # a negative grade is no judgement
-        for run, (own, scores) in judged.items()
+        run: share.values(_with(one, one.judgements.grades, one.judgements.known))  # a negative grade is no judgement
+        for run, one in rankings.items()
     }
 
 
 def doubtful_pairs(
-    measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]], pairs: Sequence[tuple[str, str]]
+    measure: Measure, rankings: Mapping[str, Ranking], pairs: Sequence[tuple[str, str]]
 ) -> list[Unjudged]:
     """Return the pairs whose judged shares differ (corrected p < 0.05), or whose mean share is below `LEAST_SHARE`."""
-    shares = judged_shares(measure, judged)
+    shares = judged_shares(measure, rankings)
     means, tested = {}, {}
     for a, b in pairs:
         both = ~(np.isnan(shares[a]) | np.isnan(shares[b]))
@@ -91,24 +89,24 @@ def doubtful_pairs(
         if p < LEVEL or same or (mean + other_mean) / 2 < LEAST_SHARE:
             for run in (a, b):
                 if run not in places and _bounded(measure):
-                    places[run] = _places(measure, *judged[run])
-            ends = difference_bounds(measure, judged[a], judged[b], (places.get(a), places.get(b)))
+                    places[run] = _places(measure, rankings[run])
+            ends = difference_bounds(measure, rankings[a], rankings[b], (places.get(a), places.get(b)))
             low, high = (None, None) if ends is None else (float(np.nanmean(end)) for end in ends)
             found.append(Unjudged(a, b, mean, other_mean, p, low, high, len(means)))
     return found
 
 
 def about_unjudged(
-    measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]], pairs: Sequence[tuple[str, str]]
+    measure: Measure, rankings: Mapping[str, Ranking], pairs: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the judged shares and the doubtful pairs, for JSON and as lines; empty if all documents are judged."""
-    if all(one.known.all() for one, _ in judged.values()):
+    if all(one.judgements.known.all() for one in rankings.values()):
         return {}, []
-    means = {name: mean_of(own) for name, own in judged_shares(measure, judged).items()}
-    doubtful = doubtful_pairs(measure, judged, pairs)
+    means = {name: mean_of(own) for name, own in judged_shares(measure, rankings).items()}
+    doubtful = doubtful_pairs(measure, rankings, pairs)
     shown = ", ".join(f"{name} {mean:.4f}" for name, mean in list(means.items())[:_SHOWN])
     first = "" if measure.cutoff is None else f" in the first {measure.cutoff}"
-    topics = {one.sizes.astype(bool).tobytes() for one, _ in judged.values()}
+    topics = {one.judgements.sizes.astype(bool).tobytes() for one in rankings.values()}
     over = "" if len(topics) == 1 else ", over a run's own topics"
     grouped: dict[str, list[str]] = {}
     for pair in doubtful[:_SHOWN]:
@@ -119,15 +117,12 @@ def about_unjudged(
 
 
 def difference_bounds(
-    measure: Measure,
-    a: tuple[Judgements, np.ndarray],
-    b: tuple[Judgements, np.ndarray],
-    places: tuple[Any, Any] = (None, None),
+    measure: Measure, a: Ranking, b: Ranking, places: tuple[Any, Any] = (None, None)
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return two arrays (m,), bounds of the difference a - b by topic over all grades of the unjudged documents.
 
     The result is None for measures other than DCG, P and RBP, and for tie rules that depend on grades; NaN where the
-    measure skips the topic. `a` and `b` are results of `judge_run` for the same topics, and `places` their `_places`.
+    measure skips the topic. `a` and `b` have the same topics, and `places` are their `_places`.
 
     DCG, P and RBP sum w(rank) · gain(grade) with weights that do not grow with the rank. For the largest difference, an
     unjudged document has the best grade if a ranks it higher, else grade 0. For the smallest difference, it has the
@@ -135,21 +130,23 @@ def difference_bounds(
     """
     if not _bounded(measure):
         return None
-    undefined = measure.setting("empty") != "zero" and any(measure.count_empty(one) for one, _ in (a, b))
+    undefined = measure.setting("empty") != "zero" and any(measure.count_empty(one.judgements) for one in (a, b))
     if undefined:  # a completion could define the topic
         return None
-    best = max(1.0, float(measure.setting("rel") or 0), *(best_grade(one).max(initial=0.0) for one, _ in (a, b)))
-    known = [_places(measure, *one) if place is None else place for one, place in zip((a, b), places)]
+    best = max(
+        1.0, float(measure.setting("rel") or 0), *(best_grade(one.judgements).max(initial=0.0) for one in (a, b))
+    )
+    known = [_places(measure, one) if place is None else place for one, place in zip((a, b), places)]
     ends = []
     for sign in (-1, 1):
         values = []
-        for (judgements, scores), own, other, side in zip((a, b), known, known[::-1], (1, -1)):
-            grades = judgements.grades.copy()
+        for ranking, own, other, side in zip((a, b), known, known[::-1], (1, -1)):
+            grades, judged = ranking.judgements.grades.copy(), ranking.judgements.known
             for document, (place, row) in own.items():
-                if not judgements.known[row]:
+                if not judged[row]:
                     ahead = other.get(document, (np.inf, 0))[0] - place
                     grades[row] = best if ahead * side * sign > 0 else 0.0
-            values.append(measure.per_query(_with(judgements, grades), scores))
+            values.append(measure.values(_with(ranking, grades)))
         ends.append(values[0] - values[1])
     return ends[0], ends[1]
 
@@ -160,9 +157,10 @@ def _bounded(measure: Measure) -> bool:
     return measure.NAME in BOUNDED and plain and measure.setting("ties") in ("trec", "stable")
 
 
-def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dict[tuple[int, Any], tuple[int, int]]:
+def _places(measure: Measure, ranking: Ranking) -> dict[tuple[int, Any], tuple[int, int]]:
     """Return rank and row of each document up to the measure's cutoff, by topic and id."""
-    rows = Ranking(judgements, scores).ordered(measure.setting("ties"), measure.setting("compare")).rows[0]
+    judgements = ranking.judgements
+    rows = ranking.ordered(measure.setting("ties"), measure.setting("compare")).rows[0]
     place = np.arange(len(rows)) - np.repeat(judgements.offsets[:-1], judgements.sizes)
     query = np.repeat(np.arange(judgements.n_queries), judgements.sizes)
     seen = slice(None) if measure.cutoff is None else place < measure.cutoff
@@ -171,8 +169,7 @@ def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dic
     return {(topic, document): (at, row) for topic, document, at, row in found}
 
 
-def _with(judgements: Judgements, grades: np.ndarray, judged: np.ndarray | None = None) -> Judgements:
-    """Return a copy of the judgements with these grades and this mask of judged rows."""
-    other = copy(judgements)
-    other.grades, other.judged, other.cache = grades, judged, {}
-    return other
+def _with(ranking: Ranking, grades: np.ndarray, judged: np.ndarray | None = None) -> Ranking:
+    """Return the ranking with these grades and this mask of judged rows."""
+    own = ranking.judgements
+    return ranking.regraded(own.with_grades(grades, judged, own.missing_grades))
