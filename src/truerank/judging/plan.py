@@ -175,44 +175,40 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
     for line, cells in lines:
         if not any(cell.strip() for cell in cells):
             continue
-        if len(cells) <= max(places):
-            raise DataFileError(
-                f"the row has {len(cells)} columns, but the header has {len(head)}. Quote cells that contain commas",
-                name,
-                line,
-                code="columns",
-            )
-        topic, document = (re.sub("^'", "", cells[k]) if _FORMULA.match(cells[k]) else cells[k] for k in places[:2])
-        number, budget, chance, asked, grade = (cells[place].strip().replace(mark, ".") for place in places[2:])
-        asked = asked.lower()
         try:
-            row = (topic, document, int(number), float(budget), float(chance), asked == "yes", float(grade or "nan"))
-        except ValueError as error:
-            raise DataFileError(
-                f"{error}. Round, budget, probability and grade must be numbers", name, line, code="not-a-number"
-            ) from error
-        if not (0.0 < row[4] <= 1.0 and 0 < row[3] < math.inf and row[2] >= 1 and asked in ("yes", "no")) or math.isinf(
-            row[6]
-        ):
-            raise DataFileError(
-                f"round {number}, budget {budget}, probability {chance}, judge {asked!r}, grade {grade}: expected a "
-                "round from 1, a budget above 0, a probability in (0, 1], yes or no, a finite grade",
-                name,
-                line,
-                code="row",
-            )
-        if (key := row[:3]) in seen:
-            raise DataFileError(
-                f"document {document!r} of topic {topic!r} is also in line {seen[key]}. Remove one of the lines",
-                name,
-                line,
-                code="twice",
-            )
+            row = _row(cells, places, mark)
+            if (key := row[:3]) in seen:
+                what = f"document {row[1]!r} of topic {row[0]!r} is also in line {seen[key]}. Remove one of the lines"
+                raise InvalidInputError(what, code="twice")
+        except InvalidInputError as error:
+            raise DataFileError(error, name, line) from error
         seen[key] = line
         rows.append(row)
     if not rows:
         raise DataFileError("the plan holds no rows", name, code="no-rows")
     return _plan_of(rows)
+
+
+def _row(cells: list[str], places: list[int], mark: str) -> tuple[Any, ...]:
+    """Return the values of a row of a file, in the order of `COLUMNS`; `mark` is the decimal mark."""
+    if len(cells) <= max(places):
+        what = f"the row has {len(cells)} columns, fewer than the header. Quote cells that contain commas"
+        raise InvalidInputError(what, code="columns")
+    topic, document = (re.sub("^'", "", cells[k]) if _FORMULA.match(cells[k]) else cells[k] for k in places[:2])
+    number, budget, chance, asked, grade = (cells[place].strip().replace(mark, ".").lower() for place in places[2:])
+    try:
+        row = (topic, document, int(number), float(budget), float(chance), asked == "yes", float(grade or "nan"))
+    except ValueError as error:
+        what = f"{error}. Round, budget, probability and grade must be numbers"
+        raise InvalidInputError(what, code="not-a-number") from error
+    fits = 0.0 < row[4] <= 1.0 and 0 < row[3] < math.inf and row[2] >= 1 and asked in ("yes", "no")
+    if not fits or math.isinf(row[6]):
+        raise InvalidInputError(
+            f"round {number}, budget {budget}, probability {chance}, judge {asked!r}, grade {grade}: expected a round "
+            "from 1, a budget above 0, a probability in (0, 1], yes or no, a finite grade",
+            code="row",
+        )
+    return row
 
 
 def _plan_of(rows: list[tuple[Any, ...]]) -> Plan:

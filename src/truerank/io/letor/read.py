@@ -283,57 +283,50 @@ class _Reader:
             line += text.count(b"\n", counted, found.start())
             counted, content = found.start(), found.group().strip()
             known = counted < first or self.names is not None
-            if not (known and self._take_names(content, name, line)):
-                self._take_judging(content, name, line)
+            try:
+                if not (known and self._take_names(content)):
+                    self._take_judging(content)
+            except InvalidInputError as error:
+                raise DataFileError(error, name, line) from error
 
-    def _take_names(self, content: bytes, name: str, line: int) -> bool:
+    def _take_names(self, content: bytes) -> bool:
         """Read the names of features from a comment line; return whether the line has names."""
         found = _HEADER.match(content)
         if found is None:
             return False
         names = found.group(1).decode("utf-8").split()
         if self.names is None and self.X.n_rows:
-            raise DataFileError(
-                "the file has names of features, but the previous file has none. Remove this line, or add it there",
-                name, line,
-            )  # fmt: skip
+            what = "the file has names of features, but the previous file has none. Remove this line, or add it there"
+            raise InvalidInputError(what)
         if self.names is not None and names != self.names:
-            raise DataFileError(
-                "the feature names differ from the names in the previous file. Use the same names in both",
-                name,
-                line,
-                code="different-names",
-            )
+            what = "the feature names differ from the names in the previous file. Use the same names in both"
+            raise InvalidInputError(what, code="different-names")
         if self._n_features is not None and len(names) != self._n_features:
-            raise DataFileError(
-                f"got {len(names)} feature names for {self._n_features} features. Name each of them", name, line
+            raise InvalidInputError(
+                f"got {len(names)} feature names for {self._n_features} features. Name each of them"
             )
         self.names, self._n_features = names, len(names)
         if not self.X.n_rows:
             self.X = self._kind(self._dtype, len(names))
         return True
 
-    def _take_judging(self, content: bytes, name: str, line: int) -> None:
+    def _take_judging(self, content: bytes) -> None:
         """Read a comment line about judgements."""
         found_line = _JUDGING.match(content)
         if found_line is None:
             return
         kind, qid, words = found_line.groups()
         if qid in self.spoken[kind]:
-            raise DataFileError(
+            raise InvalidInputError(
                 f"'# {kind.decode()}' occurs twice for query {qid.decode('utf-8', 'replace')}. Files with a common "
                 "query cannot be read together",
-                name,
-                line,
                 code="twice",
             )
         if kind != b"not retrieved":
             if not all(word.isdigit() and int(word[:12]) > 0 for word in words.split()):
-                raise DataFileError(
+                raise InvalidInputError(
                     f"expected numbers of rows, from 1, after '# {kind.decode()}: qid:…', got "
                     f"{words.decode(errors='replace')!r:.80}",
-                    name,
-                    line,
                     code="row-numbers",
                 )
             self.spoken[kind][qid] = [int(word[:12]) for word in words.split()]
@@ -343,17 +336,14 @@ class _Reader:
             found = _GRADE_COUNT.fullmatch(word)
             grade = float(found.group(1)) if found else float("nan")
             if found is None or not np.isfinite(grade):
-                raise DataFileError(
+                raise InvalidInputError(
                     f"expected grade*count, such as 0*12, after '# not retrieved: qid:…', got "
                     f"{word.decode(errors='replace')!r:.80}",
-                    name,
-                    line,
                     code="row-numbers",
                 )
             if len(grades) + int(found.group(2)) > MAX_UNRANKED:
-                raise DataFileError(
-                    f"one query has more than {MAX_UNRANKED} documents without a row", name, line, code="too-many"
-                )
+                what = f"one query has more than {MAX_UNRANKED} documents without a row"
+                raise InvalidInputError(what, code="too-many")
             grades += [grade] * int(found.group(2))
         self.spoken[kind][qid] = grades
 
