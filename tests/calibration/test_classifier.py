@@ -54,7 +54,10 @@ def test_several_classes_and_threads():
     threads = CalibratedClassifier(LogisticRegression(max_iter=1000), "platt", n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(threads.predict_proba(X), p)
     with refused(InvalidInputError, argument="costs"):
-        fitted.decide(X)
+        fitted.decide(X, cost_fn=5)
+    np.testing.assert_array_equal(fitted.decide(X, costs=1 - np.eye(3)), p.argmax(axis=1))
+    with refused(InvalidInputError, argument="costs"):
+        CalibratedClassifier(LogisticRegression(max_iter=1000), "platt").fit(X, y > 1).decide(X, costs=1 - np.eye(2))
 
 
 def test_several_labels(binary):

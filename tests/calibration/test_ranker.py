@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from rankers.conformance import ranker_checks
 from support.refusals import refused
 from truerank.calibration.pool import PooledCalibrator
 from truerank.calibration.posteriors import PlattCalibrator
 from truerank.calibration.ranker import CalibratedRanker, query_statistics
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.models.model_file import load_model, save_model
@@ -167,3 +173,27 @@ def test_categories_of_a_data_frame_reach_the_ranker(judged, tmp_path, cv):
     np.testing.assert_array_equal(load_model(tmp_path / "m.json").predict_proba(frame), probabilities)
     with refused(InvalidInputError, code="not-numeric"):
         CalibratedRanker(RankSVM(), "platt").fit(frame, y, qid=query)
+
+
+def test_calibration_on_the_training_queries_of_a_ranker_warns(judged):
+    X, y, query = judged
+    first = np.isin(query, np.unique(query)[::2])
+    ranker = RidgeRanker().fit(X[first], y[first], qid=query[first])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CalibratedRanker(ranker, "platt", cv="prefit").fit(X[~first], y[~first], qid=query[~first])
+    with pytest.warns(TruerankWarning):
+        CalibratedRanker(ranker, "platt", cv="prefit").fit(X, y, qid=query)
+
+
+def test_a_pipeline_of_another_library_learns_from_the_categories_of_a_frame():
+    pandas = pytest.importorskip("pandas")
+    encoded = make_column_transformer((OneHotEncoder(), ["brand"]), remainder="passthrough")
+    brand = pandas.Categorical(["acme", "globex", "initech"] * 20)
+    frame, query = pandas.DataFrame({"a": np.arange(60.0) % 7, "brand": brand}), np.repeat(np.arange(12), 5)
+    grades = (brand == "acme").astype(int)
+    calibrated = CalibratedRanker(make_pipeline(encoded, Ridge()), "platt", cv=3).fit(frame, grades, qid=query)
+    p = calibrated.predict_proba(frame)[:, 1]
+    assert p[grades == 1].min() > p[grades == 0].max()
+    reordered = frame.assign(brand=brand.set_categories(["initech", "globex", "acme"]))[["brand", "a"]]
+    np.testing.assert_array_equal(calibrated.predict_proba(reordered)[:, 1], p)

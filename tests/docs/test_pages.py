@@ -13,6 +13,7 @@ import argparse
 import glob
 import json
 import os
+import pkgutil
 import re
 import shlex
 import shutil
@@ -294,6 +295,14 @@ def options_of(*words):
     for word in words[1:]:
         parser = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices[word]
     return set(parser._option_string_actions)
+
+
+def test_modules_and_functions_that_pages_name_exist():
+    """`truerank.a.b` in the text of a page is a module, or a name in one; groups of entry points are neither."""
+    named = re.compile(r"`(truerank(?:\.\w+)+)`")
+    for page in EVERY_PAGE:
+        for name in set(named.findall(page.read_text(encoding="utf-8"))) - {"truerank.leaves"}:
+            pkgutil.resolve_name(name)
 
 
 def test_options_that_pages_name_exist():

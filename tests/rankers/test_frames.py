@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from support.refusals import refused
-from truerank import ObliviousBoosting, RandomRanker, RankBoost, RankerPipeline, RidgeRanker
+from truerank import ObliviousBoosting, RandomRanker, RankBoost, RankerPipeline, RidgeRanker, read_table
 from truerank.core.errors import InvalidInputError
 
 X = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
@@ -49,6 +49,22 @@ def test_contributions_add_up_to_the_score_less_one_number(ranker):
 def test_a_ranker_whose_scores_are_no_sum_has_no_contributions():
     with refused(InvalidInputError, code="no-contributions"):
         RandomRanker().fit(X, Y, qid=QID).contributions(X)
+
+
+def test_all_columns_that_are_no_numbers_are_named_at_once():
+    frame = X.assign(brand=pandas.Categorical(["a", "b"] * 20), shop="s", day=pandas.Timestamp("2025-01-01"))
+    for named, lacking in (
+        (None, "['brand', 'shop']"),
+        (["brand"], "['brand', 'shop']"),
+        (["shop"], "['shop', 'brand']"),
+    ):
+        with refused(InvalidInputError, code="not-numeric") as caught:
+            ObliviousBoosting(categorical=named).fit(frame, Y, qid=QID)
+        assert f"categorical={lacking}, and convert 'day'" in str(caught.value)
+    data = read_table(frame.drop(columns="day").assign(qid=QID, y=Y), categories=["brand", "shop"])
+    with refused(InvalidInputError, code="categories") as caught:
+        ObliviousBoosting().fit(data)
+    assert "categorical=['brand', 'shop']" in str(caught.value)
 
 
 def test_a_column_of_dates_is_told_what_to_make_of_it():

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from truerank.calibration.base import as_weight, log_probability_pairs, make_calibrator, probability_pairs
-from truerank.calibration.decisions import decide
+from truerank.calibration.decisions import decide, least_expected_cost
 from truerank.calibration.joint import JointCalibrator, log_odds_of, make_joint
 from truerank.calibration.pool import pooled_log_odds
 from truerank.core.checks import check_not_masked, is_sparse
@@ -419,18 +419,22 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return (self.log_odds(X) >= 0).astype(np.int64)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
-    def decide(self, X: MatrixLike, **costs: float) -> np.ndarray:
-        """Return decisions of least expected cost, `decisions.decide(probabilities, **costs)`: (n,) or (n, labels).
+    def decide(self, X: MatrixLike, *, costs: ArrayLike | None = None, **of_two: float) -> np.ndarray:
+        """Return decisions of least expected cost, `decisions.decide(probabilities, **of_two)`: (n,) or (n, labels).
 
-        For more than two classes use `least_expected_cost(predict_proba(X), costs)`.
+        More than two classes require `costs[c, d]` of decision d for class c, as `decisions.least_expected_cost`.
         """
-        if self._kind() == "binary":
-            return decide(self.predict_proba(X), **costs)
-        if self._kind() == "classes":
+        p, kind = self.predict_proba(X), self._kind()
+        if (kind == "classes") != (costs is not None):
             raise InvalidInputError(
-                "several classes require costs. Call least_expected_cost(predict_proba(X), costs)", argument="costs"
-            )
-        return np.stack([decide(column, **costs) for column in self.predict_proba(X).T], axis=1)
+                "several classes require costs. Pass costs=1 - np.eye(n_classes), or other costs[class, decision]"
+                if costs is None
+                else "costs are for several classes. Pass cost_fp and cost_fn",
+                argument="costs",
+            )  # fmt: skip
+        if costs is not None:
+            return least_expected_cost(p, costs, **of_two)
+        return decide(p, **of_two) if kind == "binary" else np.stack([decide(one, **of_two) for one in p.T], axis=1)
 
     def _kind(self) -> str:
         """Return "labels", "binary" or "classes", after a check that this classifier is fitted."""

@@ -24,6 +24,7 @@ from truerank.core.schema import check_fields
 from truerank.core.types import ArrayLike, Matrix, MatrixLike, NoOthers
 from truerank.data.columns import as_trained, columns_for, is_foreign
 from truerank.data.grouping import group_rows, ranks_by_query
+from truerank.data.provenance import training_queries, warn_of_training_queries
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource, as_parts
 from truerank.data.splits import query_folds
@@ -119,15 +120,17 @@ class CalibratedRanker(Ranker):
         ranker = getattr(self, "_numbering", None) if reset or not hasattr(self, "ranker_") else self.ranker_
         if isinstance(ranker, CategoryColumns):
             X = ranker._numbered(ranker._named_columns(frame_of(X)), learns)
-        elif reset and (rows := self._frame_for_ranker(X)) is not None:
+        elif reset and (rows := self._frame_for_ranker(X, learns)) is not None:
             texts = [k for k, dtype in enumerate(rows.dtypes) if is_text_type(dtype)]
             X, self.category_names_ = numbered_categories(rows, texts, {}, True)
         return super()._checked(X, reset=reset)
 
-    def _frame_for_ranker(self, X: Any) -> Any:
-        """Return the columns of a data frame that a fitted ranker of another library reads by name, else None."""
-        ranker, X = getattr(self, "ranker_", self.ranker), frame_of(X)
-        return columns_for(ranker, X) if is_frame(X) and is_foreign(ranker) and hasattr(ranker, "predict") else None
+    def _frame_for_ranker(self, X: Any, learns: bool = False) -> Any:
+        """Return the columns of a data frame that a ranker of another library reads by name, else None."""
+        ranker, X = self.ranker if learns else getattr(self, "ranker_", self.ranker), frame_of(X)
+        if not (is_frame(X) and is_foreign(ranker) and hasattr(ranker, "predict")):
+            return None
+        return X if learns else columns_for(ranker, X)
 
     def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
         """Add the texts of categories to the rows of a data frame, for the ranker."""
@@ -160,6 +163,7 @@ class CalibratedRanker(Ranker):
                 raise InvalidInputError(argument="cv", expected='a number of folds or "prefit"', value=self.cv)
             if isinstance(self.ranker, Ranker):
                 check_is_fitted(self.ranker)
+                warn_of_training_queries(self.ranker, training_queries(self.ranker, data))
             self.ranker_ = self.ranker
             scores = ranker_scores(self.ranker_, data)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource
 from truerank.rankers.base import Ranker
+
+_DATES = ("date", "time", "duration", "period")
 
 
 def columns_of(given: object, what: str, n_features: int, names: list[Any]) -> np.ndarray:
@@ -108,19 +111,19 @@ def numbered_categories(
     return X, known
 
 
-def refuse_categories(X: Any) -> None:
-    """Raise an error for a column of a data frame that holds categories, text or dates."""
-    if not is_frame(X):
-        return
-    for name, dtype in zip(X.columns, X.dtypes):
-        dated = str(dtype).lower().startswith(("date", "time", "duration", "period"))
-        if dated or is_text_type(dtype):
-            instead = (
-                "convert it to numbers, such as days since a date" if dated else f"name it in categorical=[{name!r}]"
-            )
-            raise InvalidInputError(
-                f"column {name!r} has the type {dtype}: {instead}, or leave it out", code="not-numeric"
-            )
+def refuse_categories(X: Any, named: Iterable[Any] = ()) -> None:
+    """Raise an error for the columns of a data frame that hold categories, text or dates, with the others `named`."""
+    types = {name: str(dtype) for name, dtype in zip(X.columns, X.dtypes)} if is_frame(X) else {}
+    dates = [name for name, dtype in types.items() if dtype.lower().startswith(_DATES)]
+    texts = [name for name, dtype in types.items() if name not in dates and is_text_type(dtype)]
+    if texts or dates:
+        shown = ", ".join(f"{name!r} ({types[name]})" for name in [*texts, *dates])
+        wanted = [f"pass categorical={[*named, *texts]!r}"] if texts else []
+        wanted += [f"convert {', '.join(map(repr, dates))} to numbers, such as days since a date"] if dates else []
+        raise InvalidInputError(
+            f"columns are not numbers: {shown}", remedies=[f"{', and '.join(wanted)}, or leave them out"],
+            code="not-numeric",
+        )  # fmt: skip
 
 
 class CategoryColumns(Ranker):
@@ -134,7 +137,7 @@ class CategoryColumns(Ranker):
         refused = known and given and given != known and all(isinstance(name, str) for name in given)
         if reset or not refused:  # other names are refused later
             X = self._numbered(X, reset)
-            refuse_categories(X)
+            refuse_categories(X, () if self.categorical is None else self.categorical)
         return X
 
     def _own_category_names(self) -> dict[str, list[str]]:
@@ -145,13 +148,13 @@ class CategoryColumns(Ranker):
         names = list(data.feature_names or [])
         given = self.categorical
         known = set() if given is None else set(columns_of(given, "categorical", len(names), names).tolist())
-        numbered = {}
-        for name, texts in (data.category_names or {}).items():
-            if names.index(name) not in known:
-                raise InvalidInputError(
-                    f"column {name!r} contains categories. Name it in categorical=[{name!r}]", code="categories"
-                )
-            numbered[str(names.index(name))] = list(texts)
+        texts = data.category_names or {}
+        if lacking := [name for name in texts if names.index(name) not in known]:
+            raise InvalidInputError(
+                f"columns contain categories: {', '.join(map(repr, lacking))}",
+                remedies=[f"pass categorical={[*(() if given is None else given), *lacking]!r}"], code="categories",
+            )  # fmt: skip
+        numbered = {str(names.index(name)): list(own) for name, own in texts.items()}
         self.category_names_ = numbered
 
     def _numbered(self, X: Any, reset: bool) -> Any:
