@@ -100,6 +100,7 @@ def main(argv: list[str] | None = None) -> int:
         Options,
         OptionWording,
         UsageError,
+        description,
         finish_help,
         wording_of,
     )
@@ -117,7 +118,9 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     module, parser = command_parser(name)
     declared = getattr(module, "Arguments", Options)
-    finish_help(parser, RARE, "--help-all" in rest)
+    if {"-h", "--help", "--help-all"} & set(rest):
+        parser.description = description(module, COMMANDS[name][1])
+        finish_help(parser, RARE, "--help-all" in rest)
     wording = wording_of(parser)
 
     def run() -> int | None:
@@ -138,15 +141,18 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def command_parser(name: str) -> tuple[Any, Parser]:
-    """Return the module of a command, and the parser of its options."""
+    """Return the module of a command, and the parser of its options, whose help `finish_help` completes."""
+    import argparse
     from importlib import import_module
 
-    from truerank.cli.parser import Parser, description
+    from truerank.cli.parser import Parser
 
-    module_name, summary = COMMANDS[name]
-    module = import_module(module_name)
-    parser = Parser(prog=f"truerank {name}", description=description(module, summary), allow_abbrev=False)
+    module = import_module(COMMANDS[name][0])
+    parser = Parser(prog=f"truerank {name}", allow_abbrev=False)
     getattr(module, "Arguments", module).configure(parser)
+    if "--json" in parser._option_string_actions:
+        parser.add_argument("--wide", action="store_true", help="print all columns of tables wider than the terminal")
+    parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
     return module, parser
 
 

@@ -112,17 +112,15 @@ def description(module: ModuleType, summary: str) -> str:
 
 
 def finish_help(parser: argparse.ArgumentParser, rare: Collection[str], shows_all: bool) -> None:
-    """Add `--help-all` and `--wide`, hide the options `rare` unless all are shown, and set a usage of one line.
+    """Hide the options `rare` unless all are shown, name `--help-all` if there are any, and set a usage of one line.
 
     The usage has the arguments and the required options of the command; its help lists all options.
     """
-    words, text = [parser.prog], argparse.SUPPRESS
-    if "--json" in parser._option_string_actions:
-        parser.add_argument("--wide", action="store_true", help="print all columns of tables wider than the terminal")
+    words = [parser.prog]
     for action in parser._actions:
         name = action.metavar if isinstance(action.metavar, str) else action.dest
         if action.dest in rare:
-            text = "show this message and the rare options"
+            parser._option_string_actions["--help-all"].help = "show this message and the rare options"
             if not shows_all:
                 action.help = argparse.SUPPRESS
         if action.option_strings:
@@ -133,7 +131,6 @@ def finish_help(parser: argparse.ArgumentParser, rare: Collection[str], shows_al
             more = {"*": f"[{name} …]", "+": f"{name} …", "?": f"[{name}]"}
             words.append(more.get(str(action.nargs), name))
     parser.usage = " ".join([*words, "[options]"]).replace("%", "%%")
-    parser.add_argument("--help-all", action="help", help=text)
 
 
 class Output(str):

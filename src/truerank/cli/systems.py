@@ -101,19 +101,19 @@ def experiment_of(
     from truerank.experiments.systems import ModelFile
 
     common.check_one_stdin([args.data, args.qrels, *named.files])
-    systems: dict[str, Any] = dict(zip(named.names, named.files))
-    models = {name: ModelFile(path, common.load_ranker(path)) for name, path in zip(named.names, named.models)}
+    models = list(map(common.load_ranker, named.models))
+    systems = [*map(ModelFile, named.models, models), *named.files[len(models) :]]
     with common.cluster_of(args.cluster) as client:
         if args.data is None:
             judgements = common.judgements_of(args)
         elif client is None:
             judgements = common.place_of(args.data, args)
         else:
-            judgements = common.read_partitions(args.data, args, client, *(one.model for one in models.values()))
+            judgements = common.read_partitions(args.data, args, client, *models)
         found = Experiment(
-            judgements, systems | models, " ".join(measures), baseline=baseline, convention=named.convention,
-            topics=args.topics, training_queries=training_rule(args.training_queries), segments=args.segments,
-            collapse=args.collapse,
+            judgements, dict(zip(named.names, systems)), " ".join(measures), baseline=baseline,
+            convention=named.convention, topics=args.topics, training_queries=training_rule(args.training_queries),
+            segments=args.segments, collapse=args.collapse,
         )  # fmt: skip
         common.tell_remarks(args, found.found)
     return found

@@ -90,7 +90,8 @@ def column_labels(table: Any, name: str = "X") -> dict[str, Any]:
 def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
     """Convert values to float64, including nan and infinite values. Values that are not real numbers are an error."""
     array = as_array(values, name)
-    check_plain(array, name)
+    if array.dtype.kind in "mM":
+        check_plain(array, name)
     if array.dtype.kind == "c":
         raise InvalidInputError(f"{name} must be real numbers, got complex numbers", argument=name)
     try:
@@ -154,9 +155,7 @@ def check_parameters(owner: Any) -> None:
 def _checked(value: Any, name: str, kinds: list[str]) -> Any:
     """Return a value that fits one of the texts of `check_parameters`, or raise an error that lists all of them."""
     is_bool = isinstance(value, bool | np.bool_)
-    words, choices = [], [kind.strip("'") for kind in kinds if kind.startswith("'")]
-    if isinstance(value, str) and value in choices:
-        return value
+    words, choices = list[str](), list[str]()
     for kind in kinds:
         if kind == "bool":
             fits = is_bool
@@ -170,7 +169,8 @@ def _checked(value: Any, name: str, kinds: list[str]) -> Any:
             whole = f"an integer >= {low}" if high == "inf" else f"an integer from {low} to {high}"
             words.append(whole if type_ == "int" else f"a number in {left}{low}, {high}{right}")
         else:
-            continue
+            choices.append(kind.strip("'"))
+            fits = isinstance(value, str) and value == choices[-1]
         if fits:
             return value
     listed = ", ".join(map(repr, choices))

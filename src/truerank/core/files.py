@@ -57,7 +57,10 @@ def encoding_of(head: bytes) -> str | None:
     >>> encoding_of("text".encode("utf-16")), encoding_of("text".encode("utf-8-sig"))
     ('utf-16', None)
     """
-    return next((name for mark, name in _MARKS if head.startswith(mark)), None)
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name
+    return None
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

@@ -27,7 +27,7 @@ _DEVIATING = 20  # values that the spread of a feature in a file requires
 _BY_CHANCE = 0.001  # expected random features that order all documents as the grades do, above which we are silent
 FIRST_IDS = 1000  # of documents, that are looked at for those of spreadsheets
 _FIRST_QUERIES = 30  # tried before all queries, since most features already fail here
-_Seen = tuple[str, int, list[Any]]  # code, how many, queries
+_Seen = tuple[str, tuple[int, list[Any]]]  # code, how many, queries
 
 
 @dataclass
@@ -70,9 +70,7 @@ def warn_of_rows(data: Rows) -> None:
 def _look(part: Part, quick: bool) -> Look:
     """Return the results for the rows of a part; the quick look compares no rows, and features only with positions."""
     data = part.data
-    seen = dict[str, tuple[int, list[Any]]]()
-    for code, count, items in (*_queries(data), *(() if quick else _rows(data))):
-        seen[code] = count, items
+    seen = dict([*_queries(data), *(() if quick else _rows(data))])
     if not data.n_features:
         return Look(data.n_rows, 0.0, [], seen, [], None, {})
     names = _feature_names(data)
@@ -118,12 +116,17 @@ def examine(data: Rows, *, quick: bool = False) -> list[Remark]:
     ):
         whole.seen.pop("duplicate-document", None)  # which are judgements of several judges
         whole.seen["several-grades"] = several
-    found = _about_queries([(code, *seen) for code, seen in whole.seen.items()])
+    found = _about_queries(whole.seen.items())
     if data.n_features:
         found += _of_features(whole, getattr(data, "category_names", None) or {})
     elif whole.n_rows:
         found.append(Remark("no-features", counted(whole.n_rows, "row"), whole.n_rows))
     return in_order(found)
+
+
+def of_judged_rows(data: RankingData) -> list[Remark]:
+    """Return the remarks on queries, grades and documents of rows whose features nobody reads."""
+    return in_order(_about_queries(_queries(data)))
 
 
 def of_grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray, doc_ids: np.ndarray) -> list[Remark]:
@@ -144,7 +147,7 @@ def scored(data: RankingData, scores: np.ndarray) -> list[Remark]:
 
 def _about_queries(found: Iterable[_Seen]) -> list[Remark]:
     return [Remark(code, _list("query", items) if items else counted(count, "query"), count, items)
-            for code, count, items in found]  # fmt: skip
+            for code, (count, items) in found]  # fmt: skip
 
 
 def ranks_as_scores(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> list[Remark]:
@@ -209,7 +212,7 @@ def _feature_names(data: RankingData) -> list[str]:
 def _queries(data: RankingData) -> Iterable[_Seen]:
     names = data.query_ids
     if data.n_joined:
-        yield "joined-query", data.n_joined, []
+        yield "joined-query", (data.n_joined, [])
     yield from _named("single-document-query", names, data.group_sizes == 1)
     if data.y is not None and data.n_rows:
         highest = np.maximum.reduceat(data.y, data.offsets[:-1])
@@ -227,15 +230,16 @@ def _documents(
     keys_of = lambda start, stop: ids[start:stop].tolist()  # noqa: E731
     count, doubled, _, conflicting = _repeats(keys_of, grades, offsets, query_ids)
     if count:
-        yield "duplicate-document", count, doubled
+        yield "duplicate-document", (count, doubled)
     if conflicting:
-        yield "conflicting-documents", len(conflicting), conflicting
+        yield "conflicting-documents", (len(conflicting), conflicting)
 
 
 def _rounded(ids: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> Iterable[_Seen]:
     found = [bool(re.fullmatch(r"\d(\.\d+)?E\+\d\d", str(one))) for one in ids[:FIRST_IDS].tolist()]
     if any(found):
-        yield "rounded-ids", sum(found), query_ids[np.unique(query_of_rows(offsets)[: len(found)][found])].tolist()
+        queries = query_ids[np.unique(query_of_rows(offsets)[: len(found)][found])].tolist()
+        yield "rounded-ids", (sum(found), queries)
 
 
 def _grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> Iterable[_Seen]:
@@ -245,7 +249,7 @@ def _grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> I
         ("huge-grade", grades > _HUGE_GRADE),
     ):
         if rows.any():
-            yield code, int(rows.sum()), query_ids[np.unique(query_of_rows(offsets)[rows])].tolist()
+            yield code, (int(rows.sum()), query_ids[np.unique(query_of_rows(offsets)[rows])].tolist())
 
 
 def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
@@ -287,9 +291,9 @@ def _rows(data: RankingData) -> Iterable[_Seen]:
     keys_of = lambda start, stop: _row_keys(data.X[start:stop])  # noqa: E731
     repeated, repeated_in, conflicting, conflicts_in = _repeats(keys_of, data.y, data.offsets, data.query_ids)
     if repeated:
-        yield "identical-rows", repeated, repeated_in
+        yield "identical-rows", (repeated, repeated_in)
     if conflicting:
-        yield "conflicting-grades", conflicting, conflicts_in
+        yield "conflicting-grades", (conflicting, conflicts_in)
 
 
 def _repeats(
@@ -416,7 +420,7 @@ def _row_keys(X: Any) -> list[bytes]:
 def _named(code: str, query_ids: np.ndarray, chosen: np.ndarray) -> list[_Seen]:
     """Return the chosen queries (bool (m,)), if there are any."""
     queries = query_ids[chosen].tolist()
-    return [(code, len(queries), queries)] if queries else []
+    return [(code, (len(queries), queries))] if queries else []
 
 
 def _list(kind: str, items: Sequence[Any]) -> str:

@@ -366,7 +366,8 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
         raise InvalidInputError(
             f"qid must be one-dimensional, one query id for each row, got the shape {values.shape}", argument="qid"
         )
-    values = as_ids(values, "qid")
+    if values.dtype.kind in "OS":
+        values = as_ids(values, "qid")
     if values.dtype.kind in "iub" and (values.dtype != np.uint64 or values.max(initial=0) <= np.iinfo(np.int64).max):
         return values.astype(np.int64, copy=False), None
     if values.dtype.kind == "f":

@@ -46,15 +46,11 @@ def details_of(evidence: Any) -> dict[str, Detail]:
     """Return the details of an `Evidence` by name, without those that the systems or the data do not have."""
     experiment, systems = evidence.experiment, [_system(evidence, name) for name in evidence.systems]
     data = _rows(experiment)
-    found = {
-        "queries": _queries(evidence, systems),
-        "curves": _curves(systems),
-        "features": _weights(systems),
-        "probabilities": _probabilities(systems, data),
-        "stability": _stability(systems, data),
-        "pairs": _pair_errors(systems, experiment.convention),
-        "findings": _findings(data, evidence.wording),
-    }
+    found: dict[str, Detail | None] = {"queries": _queries(evidence, systems)}
+    if experiment.models:
+        found["curves"], found["features"] = _curves(systems), _weights(systems)
+        found["probabilities"], found["stability"] = _probabilities(systems, data), _stability(systems, data)
+    found["pairs"], found["findings"] = _pair_errors(systems, experiment.convention), _findings(data, evidence.wording)
     return {name: one for name, one in found.items() if one is not None}
 
 
@@ -145,16 +141,15 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> Detai
 
 def _stability(systems: Sequence[System], data: RankingData | None) -> Detail | None:
     """Return how small changes of features change the rankings of models with thresholds."""
-    models = [system for system in systems if system.model is not None]
-    if data is None or not models or not isinstance(data.X, np.ndarray):
+    if data is None or not isinstance(data.X, np.ndarray):
         return None
     from truerank.inspection.stability import ranking_stability
     from truerank.rankers.own_importance import SHARE, own_importance
 
     some = data.take_queries(np.unique(np.linspace(0, data.n_queries - 1, _MOVED_QUERIES).astype(int)))
     rows: list[list[Any]] = []
-    for system in models:
-        if (own_importance(system.model) or ("",))[0] == SHARE:
+    for system in systems:
+        if system.model is not None and (own_importance(system.model) or ("",))[0] == SHARE:
             moved = ranking_stability(system.model, _seen(system, some), repeats=3, random_state=0)
             moved = moved[~np.isnan(moved)]
             rows += [[system.name, len(moved), *map(float, (moved.mean(), moved.max()))]] if len(moved) else []

@@ -40,13 +40,12 @@ from truerank.measures.conventions import DEFAULT_CONVENTION, QRELS_CONVENTION
 from truerank.measures.coverage import (
     Coverage,
     JudgedScores,
-    check_topics,
     exceptions,
     of_queries,
     over_topics,
     settle_topics,
 )
-from truerank.measures.evaluation import Evaluations, evaluate_ranking
+from truerank.measures.evaluation import Evaluation, Evaluations
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
 
@@ -157,7 +156,6 @@ class Experiment:
         qid: ArrayLike | None = None,
         doc_ids: ArrayLike | None = None,
     ) -> None:
-        check_topics(topics)
         check_choice(training_queries, "training_queries", TRAINING_QUERIES)
         _check_order(judgements)
         rows = are_rows(judgements, systems)
@@ -318,8 +316,9 @@ class Experiment:
                 remedies=["call compare() or power()"],
                 code="no-rankings",
             )
-        found = {name: evaluate_ranking(self.measures, self.convention, one) for name, one in self.rankings.items()}
-        for name, result in found.items():
+        found = dict[str, Evaluation]()
+        for name, one in self.rankings.items():
+            result = found[name] = Evaluation(self.measures, self.convention, one)
             result.experiment, result.name = self, name
             result.note = "; ".join(filter(None, (self.note, result.note)))
         evaluations = Evaluations(found)

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.checkup import FIRST_IDS, examine, of_grades
+from truerank.data.checkup import FIRST_IDS, examine, of_grades, of_judged_rows
 from truerank.data.grouping import places_of
+from truerank.data.ranking_data import RankingData
 from truerank.data.remarks import NOTE, Remark
 from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
@@ -29,6 +30,12 @@ def about_data(
     """Return the remarks on judged rows (of some `queries`) that change figures, or change a model (`trains`)."""
     data = data if queries is None else data.sample(queries)
     return _that_matter(examine(data, quick=True), convention, trains)
+
+
+def about_judged_rows(data: RankingData, convention: str, queries: np.ndarray | None = None) -> list[Remark]:
+    """Return the remarks on judged rows (of some `queries`) whose features no system reads."""
+    data = data if queries is None else data.without_features().sample(queries)
+    return _that_matter(of_judged_rows(data), convention)
 
 
 def about_qrels(qrels: Qrels, convention: str | None = None, queries: np.ndarray | None = None) -> list[Remark]:

@@ -27,6 +27,7 @@ from truerank.data.row_source import Rows
 from truerank.experiments.policy import (
     about_data,
     about_documents,
+    about_judged_rows,
     about_qrels,
     about_runs,
     check_order,
@@ -208,7 +209,12 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
             own = sign * own if sign < 0 else own
         found[name] = judgements, own
     source = where.removeprefix("the ")
-    checks: Checks = [] if data is None else [(source, partial(about_data, _used(data, known if readers else None)))]
+    checks: Checks = []
+    if isinstance(data, RankingData) and not readers:
+        checks.append((source, partial(about_judged_rows, data)))
+    elif data is not None:
+        used = as_in_training(data, known.columns) if isinstance(data, RankingData) else data
+        checks.append((source, partial(about_data, used)))
     checks.append((source, lambda *_: ranks_as_scores(unstated, judgements.offsets)))
     return Resolved(found, models, data, checks, place, known, note)
 
@@ -294,13 +300,6 @@ def _values(name: str, system: Any, columns: Mapping[str, np.ndarray], n_rows: i
         return order or 1.0, order is not None, columns[path] if path in columns else read_scores(path, n_rows)
     order = _stated(name)[1]
     return order or 1.0, order is not None, system
-
-
-def _used(data: Any, known: Known | None) -> Any:
-    """Return the rows with the features that models read, for remarks; without features if no model reads any."""
-    if not isinstance(data, RankingData):
-        return data
-    return data.without_features() if known is None else as_in_training(data, known.columns)
 
 
 def _predicted(model: Any, place: Any, data: Any, known: Known) -> np.ndarray:

@@ -229,8 +229,11 @@ class Source(AbstractContextManager["Source"]):
 
     def numbered_lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield lines with their numbers, without line feeds. The errors are the errors of `line_blocks`."""
-        lines = (line for block in self.line_blocks() for line in block.removesuffix(b"\n").split(b"\n"))
-        yield from enumerate(lines, 1)
+        number = 1
+        for block in self.line_blocks():
+            lines = block.removesuffix(b"\n").split(b"\n")
+            yield from enumerate(lines, number)
+            number += len(lines)
 
     def lines(self, longest: int) -> Iterator[tuple[int, bytes | None]]:
         """Yield numbered lines without line ends; None replaces a line of more than `longest` bytes.

@@ -298,7 +298,8 @@ class Measure:
     def values(self, ranking: Ranking) -> np.ndarray:
         """Return the value of every query of a `Ranking`: (m,), or (k, m) for k rankings."""
         self.check()
-        ranking = ranking.as_read(self.setting("grades"))
+        if (rule := self.setting("grades")) != "any":
+            ranking = ranking.as_read(rule)
         if self.setting("judged_only"):
             ranking = ranking.judged_only()
         judgements = ranking.judgements

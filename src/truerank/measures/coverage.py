@@ -131,6 +131,7 @@ def over_topics(measures: Mapping[str, Measure], topics: str | None = None) -> d
 
     Raise InvalidInputError for "all" with a measure that is better when lower, where 0 is perfect.
     """
+    check_topics(topics)
     missing = "zero" if topics == "all" else "skip"
     errors = [name for name, own in measures.items() if not (own.higher_is_better or own.gives("missing_topics"))]
     if topics == "all" and errors:

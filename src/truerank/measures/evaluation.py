@@ -22,7 +22,7 @@ from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name, unlik
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import CONVENTIONS
 from truerank.measures.coverage import over_topics
-from truerank.measures.derived import as_read, best_grade
+from truerank.measures.derived import SMALLEST, as_read, hits_of
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
 
@@ -41,14 +41,22 @@ class Evaluation(Result, dict[str, float]):
 
     def __init__(self, measures: dict[str, Measure], convention: str, ranking: Ranking) -> None:
         judgements = ranking.judgements
-        self.measures, self.convention = measures, convention
-        self.per_query: dict[str, np.ndarray] = {name: m.values(ranking) for name, m in measures.items()}
-        super().__init__({name: measures[name].aggregate(values) for name, values in self.per_query.items()})
+        if judgements.n_rows == 0:
+            lacks = " (the run and the qrels share no topic). Use the same topic ids in both"
+            raise InvalidInputError(
+                f"there is nothing to evaluate: no ranked document{lacks if judgements.n_queries else ''}",
+                code="nothing",
+            )
+        self.measures, self.convention, self._ranking = measures, convention, ranking
+        self.per_query: dict[str, np.ndarray] = {}
+        for name, measure in measures.items():
+            self.per_query[name] = measure.values(ranking)
+            self[name] = measure.aggregate(self.per_query[name])
         self.judgements, self.query_ids = judgements, judgements.query_ids
         self.n_queries = judgements.n_queries
-        self.empty = int(np.count_nonzero(best_grade(judgements) <= 0))
+        self.empty = int(np.count_nonzero(hits_of(judgements, SMALLEST).total == 0))
         self.missing_topics = int(np.count_nonzero(np.diff(judgements.offsets) == 0))
-        self._ranking = ranking
+        self.note = _note_of_fractions(measures, judgements, ranking.scores[0])
 
     @property
     def scores(self) -> np.ndarray:
@@ -83,10 +91,9 @@ class Evaluation(Result, dict[str, float]):
         """Return Student's 95 % interval of each mean; None for counts, equal values and a single query."""
         of, found = resolve("truerank.significance.intervals:measure_interval"), {}
         for name, values in self.per_query.items():
-            if values.size and not np.isnan(values).all():
-                interval = of(self.measures[name], values)
-                if interval.low == interval.low:
-                    found[name] = (interval.low, interval.high)
+            interval = of(self.measures[name], values)
+            if interval.low == interval.low:
+                found[name] = (interval.low, interval.high)
         return found
 
     def judged_shares(self) -> dict[str, float]:
@@ -268,7 +275,7 @@ def convert_claim(
         try:
             parsed = parse_measures(measure, name)
             parsed = parsed if topics is None else over_topics(parsed, topics)
-            evaluations[name] = evaluate_ranking(parsed, name, ranking)
+            evaluations[name] = Evaluation(parsed, name, ranking)
         except InvalidInputError as error:
             if name in (stated, names[-1]) and not evaluations:
                 raise
@@ -276,31 +283,15 @@ def convert_claim(
     return ConvertedClaim(next(iter(next(iter(evaluations.values())))), evaluations, refused)
 
 
-def evaluate_ranking(parsed: dict[str, Measure], convention: str, ranking: Ranking) -> Evaluation:
-    """Evaluate measures by name on a ranking of judged documents."""
-    judgements = ranking.judgements
-    if judgements.n_rows == 0:
-        raise InvalidInputError(
-            "there is nothing to evaluate: no ranked document"
-            + (
-                " (the run and the qrels share no topic). Use the same topic ids in both"
-                if judgements.n_queries
-                else ""
-            ),
-            code="nothing",
-        )
-    result = Evaluation(parsed, convention, ranking)
-    result.note = _note_of_fractions(parsed, judgements, result.scores)
-    return result
-
-
 def _note_of_fractions(parsed: dict[str, Measure], judgements: Judgements, scores: np.ndarray) -> str:
     """Return a note on fractional grades, or "" without such grades or with the usual treatment."""
-    rules = {measure.setting("grades"): measure.convention for measure in parsed.values()}
-    if not ("truncated" in rules or "ranklib" in rules.values()) or as_read(judgements, "truncated") is None:
+    if as_read(judgements, "truncated") is None:
         return ""
-    if "truncated" not in rules:
+    rules = {measure.setting("grades"): measure.convention for measure in parsed.values()}
+    if "truncated" not in rules and "ranklib" in rules.values():
         return "grades have fractions, which convention 'ranklib' keeps, but the program RankLib truncates"
+    if "truncated" not in rules:
+        return ""
     note = f"{rules['truncated']} truncates fractional grades, as trec_eval does: 0.5 counts as 0"
     whole = len(scores) and np.isin(scores, np.arange(-2, 6)).all()
     return note + ("; the scores are whole numbers like grades: were qrels and run exchanged?" if whole else "")

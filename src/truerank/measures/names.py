@@ -162,12 +162,13 @@ def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION)
     for item in items:
         parsed = parse_measure(item, convention)
         name = item.strip() if isinstance(item, str) else parsed.name
-        if result.setdefault(name, parsed) != parsed:
+        if name in result and result[name] != parsed:
             raise InvalidInputError(
                 f"two different measures are called {name!r}: {result[name]!r} and {parsed!r}. Give their names as "
                 "text, or functions with different names",
                 code="same-name",
             )
+        result[name] = parsed
     if not result:
         raise InvalidInputError("no measure was given. Give, for example, 'AP nDCG@10'", code="no-measure")
     return result
@@ -175,15 +176,14 @@ def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION)
 
 def split_names(text: str) -> list[str]:
     """Split names at spaces and commas outside of parentheses."""
-    names, depth, word = [], 0, ""
+    names, depth = [""], 0
     for character in text:
         depth += (character == "(") - (character == ")")
         if depth <= 0 and (character.isspace() or character == ","):
-            names.append(word)
-            word = ""
+            names.append("")
         else:
-            word += character
-    return [name for name in [*names, word] if name]
+            names[-1] += character
+    return list(filter(None, names))
 
 
 @lru_cache(maxsize=256)

@@ -33,7 +33,6 @@ from truerank.significance.intervals import (
     Verdict,
     checked_margin,
     failing_loss,
-    mean_interval,
     measure_interval,
 )
 from truerank.significance.paired import (
@@ -146,9 +145,9 @@ def compare_measures(
     if baseline == "first" and "first" not in names:
         baseline = names[0]
     places = _places(names, baseline)
-    own = {f"{one.measure}, {one.convention}": one.per_query for one in measured}
     looked: AbstractContextManager[tuple[int, float]] = nullcontext((1, LEVEL))
     if history is not None and judgements is not None:
+        own = {f"{one.measure}, {one.convention}": one.per_query for one in measured}
         tested = sorted(sorted((names[a], names[b])) for a, b in places)
         looked = history.looking(judgements, own, tested, test, correction, margin)
     with looked as (look, level):
@@ -159,7 +158,7 @@ def compare_measures(
         means, intervals = dict[str, float](), dict[str, Interval]()
         for name, given in one.per_query.items():
             values = np.asarray(given, dtype=np.float64)
-            means[name], intervals[name] = mean_of(values), _interval(values, one.by)
+            means[name], intervals[name] = mean_of(values), measure_interval(one.by, values)
         found.append(
             Comparison(
                 one.measure, one.convention, test, correction, baseline, means, dict(one.per_query), intervals,
@@ -251,7 +250,7 @@ def _differences(
 
     A loss is the loss on one query that fails (`failing_loss`).
     """
-    first, second = (np.array(one) for one in zip(*places))
+    first, second = np.array(places).T
     columns, losses = [], list[float | None]()
     for one in measured:
         sign = 1.0 if one.higher_is_better else -1.0  # more is better
@@ -284,16 +283,10 @@ def _corrected(
 def as_values(per_query: Mapping[str, ArrayLike]) -> np.ndarray:
     """Return the values of rankers by query, float64 (rankers, m)."""
     values = [as_sample(own, name, nan=True) for name, own in per_query.items()]
-    if len({len(own) for own in values}) > 1:
+    if len(set(map(len, values))) > 1:
         lengths = ", ".join(f"{name} {len(own)}" for name, own in zip(per_query, values))
         raise InvalidInputError(f"a comparison requires the same queries for every ranker, got {lengths} values")
     return np.array(values)
-
-
-def _interval(values: np.ndarray, by: Measure | None) -> Interval:
-    if np.isnan(values).all():
-        return Interval(0.0, math.nan, math.nan)
-    return mean_interval(values) if by is None else measure_interval(by, values)
 
 
 def resamples_for(n_tests: int, level: float = 0.05) -> int:

@@ -27,8 +27,8 @@ def family(one: Any) -> str:
 
 def tested(one: Any) -> str:
     """Return the number of queries, the test and the correction in words."""
-    fewest, most = (edge(one.pairs, key=lambda pair: pair.queries).queries for edge in (min, max))
-    count = ("" if fewest == most else f"{fewest} to ") + counted(most, "query")
+    sizes = sorted([pair.queries for pair in one.pairs])
+    count = ("" if sizes[0] == sizes[-1] else f"{sizes[0]} to ") + counted(sizes[-1], "query")
     corrected, below = "p not corrected" if one.correction == "none" else f"p corrected by {one.correction}", ""
     if one.correction == "max-t":
         corrected = "p corrected by max-T"

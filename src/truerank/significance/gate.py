@@ -43,7 +43,6 @@ from truerank.significance.intervals import (
     decided,
     failing_loss,
     is_share,
-    mean_interval,
     measure_interval,
     student_quantile,
 )
@@ -541,5 +540,4 @@ def floor_interval(
         return (level ** (1.0 / n), 1.0) if ones else (0.0, 1.0 - level ** (1.0 / n))
     if losses or binary:
         return share_interval(ones, n - ones, level)
-    found = mean_interval(values, level=1.0 - level) if measure is None else None
-    return (found or measure_interval(measure, values, level=1.0 - level))[1:]  # type: ignore[arg-type]
+    return measure_interval(measure, values, level=1.0 - level)[1:]

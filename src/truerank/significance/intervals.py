@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ def mean_interval(a: ArrayLike, b: ArrayLike | None = None, *, level: float = 0.
     [0.1, -0.0299, 0.2299]
     """
     level = check_number(level, "level", "(0, 1)")
-    difference = paired_differences(a, np.zeros(np.shape(a)) if b is None else b)
+    difference = paired_differences(a, b)
     mean, n = float(difference.mean()), len(difference)
     deviation = deviation_of(difference)
     if deviation == 0:
@@ -49,11 +50,12 @@ def mean_interval(a: ArrayLike, b: ArrayLike | None = None, *, level: float = 0.
     return Interval(mean, mean - half, mean + half)
 
 
-def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.95) -> Interval:
+def measure_interval(measure: Measure | None, values: np.ndarray, *, level: float = 0.95) -> Interval:
     """Return Student's interval of a measure's aggregate over queries, from values by query (m,).
 
-    A geometric mean has the interval of its mean logarithm. A sum is a count and has no interval. The interval of a
-    measure of this package ends at the limits of its values, except for DCG: -1 and 1 for tau, else 0 and 1.
+    Without a value, the estimate is 0, and without a measure, the mean. A geometric mean has the interval of its mean
+    logarithm. A sum is a count and has no interval. The interval of a measure of this package ends at the limits of its
+    values, except for DCG: -1 and 1 for tau, else 0 and 1.
 
     Examples
     --------
@@ -62,6 +64,10 @@ def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.9
     >>> [[round(number, 4) for number in measure_interval(measure, values)] for measure in (AP, GMAP)]
     [[0.35, 0.1446, 0.5554], [0.331, 0.1764, 0.6211]]
     """
+    if np.isnan(values).all():
+        return Interval(0.0, math.nan, math.nan)
+    if measure is None:
+        return mean_interval(values, level=level)
     if measure.AGGREGATE == "sum":
         return Interval(float(np.nansum(values)), math.nan, math.nan)
     if measure.AGGREGATE == "geometric":
@@ -286,6 +292,7 @@ def stretched_percentiles(
     return estimate + stretch * (np.quantile(draws, [tail, 1.0 - tail], axis=0) - estimate)
 
 
+@lru_cache(maxsize=1024)
 def student_quantile(share: float, freedom: int) -> float:
     """Return the quantile of Student's t without SciPy, whose import takes half a second.
 

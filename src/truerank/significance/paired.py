@@ -172,15 +172,17 @@ def win_loss(a: ArrayLike, b: ArrayLike) -> WinLoss:
     return WinLoss(wins, losses, len(difference) - wins - losses)
 
 
-def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Return `a - b` by query (`differences_of`), without the queries where either value is NaN."""
-    first, second = as_sample(a, "a", nan=True), as_sample(b, "b", nan=True)
-    if first.shape != second.shape:
-        raise InvalidInputError(
-            f"a paired test requires values of the same queries, got {len(first)} and {len(second)} values",
-            code="other-queries",
-        )
-    difference = differences_of(first, second)
+def paired_differences(a: ArrayLike, b: ArrayLike | None = None) -> np.ndarray:
+    """Return `a - b` by query (`differences_of`), or `a`, without the queries where either value is NaN."""
+    difference = as_sample(a, "a", nan=True)
+    if b is not None:
+        other = as_sample(b, "b", nan=True)
+        if difference.shape != other.shape:
+            raise InvalidInputError(
+                f"a paired test requires values of the same queries, got {len(difference)} and {len(other)} values",
+                code="other-queries",
+            )
+        difference = differences_of(difference, other)
     difference = difference[~np.isnan(difference)]
     if len(difference) == 0:
         raise InvalidInputError(

@@ -17,7 +17,7 @@ from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of
 from truerank.core.results import Result, data_frame
 from truerank.core.types import ArrayLike, RandomState, Test
-from truerank.significance.paired import OF_MEANS, deviation_of, paired_differences
+from truerank.significance.paired import OF_MEANS, deviation_of, moments, paired_differences
 
 _MOST = 100_000  # queries
 _RESAMPLED = 2_000  # queries up to which resamples are drawn
@@ -187,7 +187,7 @@ def queries_needed(
     n_resamples = check_positive_int(n_resamples, "n_resamples")
     for name, value in (("power", power), ("level", level)):
         check_number(value, name, "(0, 1)")
-    d = paired_differences(differences, np.zeros(np.shape(differences)))
+    d = paired_differences(differences)
     d = -d if d.mean() < 0 else d
     deviation = deviation_of(d)
     differ = int(np.count_nonzero(d))
@@ -296,7 +296,7 @@ def detectable_differences(
     n = there.sum(axis=0)
     t = stdtrit(np.maximum(n - 1, 1), 1.0 - level / 2.0)
     critical = np.full(len(n), math.inf) if critical is None else critical
-    deviation = np.array([deviation_of(own[known]) for own, known in zip(differences.T, there.T)])
+    deviation = moments(differences)[2]
     if len(differences) > _RESAMPLED:
         error = np.where(deviation > 0, deviation, math.nan) / np.sqrt(n)
         found = np.minimum(critical, t * error) + stdtrit(np.maximum(n - 1, 1), power) * error
@@ -314,8 +314,8 @@ def detectable_differences(
                 variance = (copies @ centred**2 - size * mean**2) / (size - 1)
                 effect = t[part] * np.sqrt(variance / size) - mean
             equal = ~(variance > 1e-12 * deviation[part] ** 2)  # as in `_power`, these samples do not reject
-            both = (np.where(equal, math.inf, effect), np.where(size > 0, critical[part] - mean, math.inf))
-            found[part] = np.min([np.quantile(one, power, axis=0, method="higher") for one in both], axis=0)
+            both = [np.where(equal, math.inf, effect), np.where(size > 0, critical[part] - mean, math.inf)]
+            found[part] = np.quantile(both, power, axis=1, method="higher").min(axis=0)
     enough = (np.count_nonzero(np.nan_to_num(differences), axis=0) >= 5) & (deviation > 0) & np.isfinite(found)
     return np.where(enough, found, math.nan)
 

@@ -171,8 +171,7 @@ class Comparison(Compared):
         first, second = self.order[:2]
         if self.baseline is not None:
             first, second = second if first == self.baseline else first, self.baseline
-        found = {frozenset(pair[:2]): pair for pair in self.pairs}
-        return found[frozenset((first, second))]
+        return self.pairs[self._place(first, second)]
 
     @property
     def summary(self) -> str:
@@ -225,8 +224,11 @@ class Comparison(Compared):
     def remarks(self) -> list[Remark]:
         """The remarks on the experiment, on ties, and on pairs in doubt because of unjudged documents."""
         found, tied = self.unjudged[0].get("unjudged", ()), self.moved_by_ties
-        shown = f"{self.measure} with ties averaged is {tied_means(self)}"
-        own = [*super().remarks, *([Remark("ties", shown, len(tied), list(tied))] if tied else [])]
+        own = list(super().remarks)
+        if tied:
+            own.append(
+                Remark("ties", f"{self.measure} with ties averaged is {tied_means(self)}", len(tied), list(tied))
+            )
         if not found:
             return in_order(own)
         pairs = [f"{one['a']} against {one['b']}" for one in found]
@@ -237,17 +239,22 @@ class Comparison(Compared):
             shown += f"; {', '.join(outside)} probably did not contribute to the pool (see pool_bias)"
         return in_order([*own, Remark("unjudged-documents", shown, len(pairs), pairs)])
 
+    def _place(self, a: str, b: str) -> int:
+        """Return the number of the pair of two rankers."""
+        for index, pair in enumerate(self.pairs):
+            if {pair.a, pair.b} == {a, b}:
+                return index
+        few = "; ".join(f"{pair.a!r} and {pair.b!r}" for pair in self.pairs[:3])
+        listed = f"Choose a pair such as {few} ({counted(len(self.pairs), 'pair')} in all)"
+        raise InvalidInputError(f"{a!r} and {b!r} were not compared. {listed}", code="not-compared")
+
     def influence(self, a: str, b: str) -> Influence | None:
         """Compare `a` with `b` without the single query that matters most; all comparisons are repeated without it.
 
         The query is chosen so that, without it, Student's t is nearest to 0 if the adjusted p is below 0.05, else
         farthest from 0. The result is None for fewer than three queries, and if another comparison has no other query.
         """
-        index = next((i for i, pair in enumerate(self.pairs) if {pair.a, pair.b} == {a, b}), None)
-        if index is None:
-            few = "; ".join(f"{pair.a!r} and {pair.b!r}" for pair in self.pairs[:3])
-            listed = f"Choose a pair such as {few} ({counted(len(self.pairs), 'pair')} in all)"
-            raise InvalidInputError(f"{a!r} and {b!r} were not compared. {listed}", code="not-compared")
+        index = self._place(a, b)
         pair, flip = self.pairs[index], 1.0 if self.pairs[index].a == a else -1.0
         d = self._differences(pair.a, pair.b)
         known = np.flatnonzero(~np.isnan(d))
@@ -321,10 +328,10 @@ class Comparison(Compared):
 
     def _differences(self, a: str, b: str) -> np.ndarray:
         """Return differences by query (m,), positive where `a` is better."""
-        ours, theirs = (np.asarray(self.per_query[name], dtype=np.float64) for name in (a, b))
+        ours, theirs = np.array([self.per_query[a], self.per_query[b]], dtype=np.float64)
         return self._sign * differences_of(ours, theirs)
 
-    @property
+    @cached_property
     def moved_by_ties(self) -> dict[str, float]:
         """The means over all orders of tied documents of the rankers that they move by more than 0.0005."""
         averaged = self.tie_averaged.items()
