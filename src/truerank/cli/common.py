@@ -161,8 +161,7 @@ def remember_reading(model: Any, args: options.Reading, like: Any = None) -> Non
     from truerank.data.columns import reading_of
 
     kept = reading_of(like)
-    columns = {"query": args.query_column, "grade": args.grade_column, "document": args.document_column}
-    options = columns | {"missing": args.missing, "grades": " ".join(args.grades or ())}
+    options = _named(args) | {"missing": args.missing, "grades": " ".join(args.grades or ())}
     kept |= {name: value for name, value in options.items() if value}
     if kept:
         model.reading_ = kept

@@ -182,7 +182,8 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
             if foreign and (rows := columns_for(one.model, frame, ROLES)) is not None:
                 of_frame[name] = rows
                 del readers[name]
-        known = place.known(*[one.model for one in readers.values()])
+        if readers:
+            known = place.known(*[one.model for one in readers.values()])
         held = place.chosen(list(columns), known) if columns or not readers else None
         data = place.read(known, graded=True) if readers else held
         judgements, order = data.judgements(), getattr(data, "order", None)

@@ -45,8 +45,10 @@ def caption(compared: Mapping[str, Any]) -> str:
     first, names = next(iter(compared.values())), ", ".join(compared)
     conventions = ", ".join(dict.fromkeys(titled(one.convention) for one in compared.values() if one.convention))
     about = f"{names or 'values'}, convention {conventions}; " if conventions else f"{names}; " * bool(names)
-    sure = [pair.verdict for pair in first.pairs if pair.verdict is not None and pair.verdict.not_worse]
-    unseen = f"; {min(sure, key=lambda verdict: verdict.n).unseen}" if sure else ""
+    unseen = ""
+    if first.pairs[0].verdict is not None:
+        sure = [pair.verdict for pair in first.pairs if pair.verdict.not_worse]
+        unseen = f"; {min(sure, key=lambda verdict: verdict.n).unseen}" if sure else ""
     return f"{about}{tested(first)}, ** where it is below 0.05; each interval is for one pair alone{unseen}"
 
 
