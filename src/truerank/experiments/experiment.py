@@ -320,7 +320,6 @@ class Experiment:
         for name, one in self.rankings.items():
             result = found[name] = Evaluation(self.measures, self.convention, one)
             result.experiment, result.name = self, name
-            result.note = "; ".join(filter(None, (self.note, result.note)))
         evaluations = Evaluations(found)
         evaluations.experiment = self
         return evaluations

@@ -205,10 +205,11 @@ def blocks_of(judgements: Judgements) -> Blocks:
 @kept
 def hits_of(judgements: Judgements, rel: float) -> Hits:
     """Return the documents with a grade of at least `rel`."""
-    mask, missing = judgements.grades >= rel, missing_count(judgements, rel)
+    mask = judgements.grades >= rel
+    missing = 0 if judgements.missing_grades is None else missing_count(judgements, rel)
     known: list[Hits] = judgements.cache.setdefault("all hits", [])
     for one in known:  # two levels without a grade between them share one object, and its ranks
-        if np.array_equal(one.mask, mask) and np.array_equal(one.total - one.ranked, missing):
+        if np.array_equal(one.mask, mask) and (one.total - one.ranked == missing).all():
             return one
     known.append(Hits(judgements.offsets, mask, missing))
     return known[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Evaluation(Result, dict[str, float]):
     """
 
     KIND = "evaluation"
-    note = name = ""
+    name = ""
 
     def __init__(self, measures: dict[str, Measure], convention: str, ranking: Ranking) -> None:
         judgements = ranking.judgements
@@ -56,7 +57,11 @@ class Evaluation(Result, dict[str, float]):
         self.n_queries = judgements.n_queries
         self.empty = int(np.count_nonzero(hits_of(judgements, SMALLEST).total == 0))
         self.missing_topics = int(np.count_nonzero(np.diff(judgements.offsets) == 0))
-        self.note = _note_of_fractions(measures, judgements, ranking.scores[0])
+
+    @cached_property
+    def note(self) -> str:
+        fractions = _note_of_fractions(self.measures, self.judgements, self.scores)
+        return "; ".join(filter(None, (getattr(self.experiment, "note", ""), fractions)))
 
     @property
     def scores(self) -> np.ndarray:
