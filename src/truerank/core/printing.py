@@ -182,7 +182,6 @@ def _parts(text: str, width: int) -> list[str]:
     return [*parts, rest]
 
 
-STYLES = ("text", "markdown", "latex", "html")
 _LATEX = str.maketrans({
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}",
@@ -231,8 +230,6 @@ def styled_table(
         if caption:
             body = [r"\begin{table}", rf"\caption{{{latex_escaped(caption)}}}", *body, r"\end{table}"]
         return "\n".join(body)
-    if style != "html":
-        raise ValueError(f"style must be one of {', '.join(STYLES)}, got {style!r}")
     from html import escape
 
     def row(texts: list[str], tag: str) -> str:

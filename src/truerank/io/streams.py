@@ -382,11 +382,8 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 
 def files_of(folder: PathLike) -> list[Path]:
-    """Return the files of a folder by name, without hidden files; [] if it is not a folder."""
-    root = Path(folder)
-    if not root.is_dir():
-        return []
-    return sorted(path for path in root.iterdir() if path.is_file() and not path.name.startswith("."))
+    """Return the files of a folder by name, without hidden files."""
+    return sorted(path for path in Path(folder).iterdir() if path.is_file() and not path.name.startswith("."))
 
 
 @contextmanager

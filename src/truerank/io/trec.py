@@ -201,10 +201,8 @@ def read_qrels(source: object, *, grades: object = None, aggregate: str | None =
     >>> read_qrels(io.StringIO("query,docid,rating\\nred shoes,D7,Good\\n"), grades="Good=2 Bad=0").to_dict()
     {'red shoes': {'D7': 2}}
     """
-    plain = grades is None and aggregate is None
-    if hasattr(source, "columns") or not plain:
-        return _other_qrels(source, grades, aggregate)
-    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+    is_folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)
+    if is_table(source) or is_folder or grades is not None or aggregate is not None:
         return _other_qrels(source, grades, aggregate)
     with source if isinstance(source, Source) else Source(source) as stream:
         if not is_trec(stream.peek(), 4) or is_other_order(stream.peek()):

@@ -99,9 +99,7 @@ def read_ratings(
             return ratings_of(frame, scale, format or "ratings", fold_queries, names)
         except DataFileError as error:
             raise InvalidInputError(error) from error
-    if isinstance(source, Source):
-        return ratings_of(read_content(source), scale, format, fold_queries, names)
-    with Source(source) as stream:
+    with source if isinstance(source, Source) else Source(source) as stream:
         content = read_content(stream)
     return ratings_of(content, scale, format, fold_queries, names)
 

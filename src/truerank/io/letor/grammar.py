@@ -216,8 +216,6 @@ class LineParser:
             return DataFileError(what, self.name, number, len(line[:place].decode("utf-8", "replace")) + 1, **fields)
 
         grade = self._number(tokens[0], refuse, 0, "a grade")
-        if grade != grade:
-            raise refuse(0, f"expected a grade (a number), got {_show(tokens[0])}")
         if len(tokens) == 1:
             raise refuse(1, "expected 'qid:<id>' after the grade, got the end of the line")
         if not tokens[1].startswith(b"qid:"):
