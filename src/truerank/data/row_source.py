@@ -251,13 +251,11 @@ class RowSource(ABC):
         return [own if order is None else at_places(own, order) for own, order in parts]
 
     def grouped_scores(self, scores: Any) -> np.ndarray:
-        """Return scores (n,) in grouped order, from a ranker, or from the list that `predict` returned."""
-        if hasattr(scores, "predict"):
-            return self.scores(scores)
+        """Return scores (n,) in grouped order, from the list that `predict` returned."""
         if len(scores) != self.n_parts:
             raise InvalidInputError(
-                f"scores must be a ranker or a list of {self.n_parts} arrays, one for each partition, as predict "
-                f"returns them, got {type(scores).__name__} of length {len(scores)}",
+                f"scores must be a list of {self.n_parts} arrays, one for each partition, as predict returns them, got "
+                f"{type(scores).__name__} of length {len(scores)}",
                 argument="scores",
             )
         grouped = []

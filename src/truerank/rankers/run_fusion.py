@@ -74,9 +74,11 @@ class RunFusion(BaseEstimator):
         If runs and qrels share no topic, no training row is relevant, features do not suit `nonnegative`, or a run of
         `fit` is missing in `predict`.
 
-    Notes ----- Unjudged documents count as not relevant and negative grades as 0. If a run lacks a topic, its columns
-    are 0. The order of lines or topics in files changes no bit. The cost is that of the ranker, plus rows × columns × 4
-    bytes of memory.
+    Notes
+    -----
+    Unjudged documents count as not relevant and negative grades as 0. If a run lacks a topic, its columns are 0. The
+    order of lines or topics in files changes no bit. The cost is that of the ranker, plus rows × columns × 4 bytes of
+    memory.
 
     References
     ----------
