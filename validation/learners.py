@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.inspection.cross_validation import compare_learners
+from truerank.inspection.learners import compare_learners
 from truerank.significance.paired import paired_t
 from validation.harness import Row, rate, streams
 

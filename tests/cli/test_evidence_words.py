@@ -118,7 +118,8 @@ def test_a_learning_curve_is_measured_on_held_out_queries(tmp_path, capsys):
     words = ["cross-validate", str(tmp_path / "judgements.parquet"), "--ranker", "ridge", "--curve", "--measures", "AP"]
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["train_sizes"][-1] + found["queries"] == 225
+    assert found["schema"] == "learning-curve/1"
+    assert found["train_sizes"][-1] + found["n_test"] == 225
     assert found["measure"].startswith("AP")
     assert main([*words, "--scores", str(tmp_path / "s")]) == 2
     assert "--scores does not go with --curve" in capsys.readouterr().err

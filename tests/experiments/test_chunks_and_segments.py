@@ -88,6 +88,41 @@ def test_segments_of_large_numbers_stay_apart(form):
     assert sizes == {"20240101": 20, "20240102": 20, "20240103": 20}
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_segments_of_truth_values_have_their_words_everywhere(tmp_path, capsys, ending):
+    rows = [(q, grade, k % 3 == 0) for k, (q, own) in enumerate(GOLD.items()) for grade in own.values()]
+    frame = pd.DataFrame(rows, columns=["qid", "y", "is_new"])
+    frame["old"], frame["new"] = RNG.random(len(frame)), RNG.random(len(frame))
+    path, page = tmp_path / f"rows.{ending}", tmp_path / "report.json"
+    getattr(frame, f"to_{ending}")(path, index=False)
+    words = ["--data", str(path), "--scores", str(tmp_path / "s"), "--baseline", "old", "--segments", "is_new"]
+    np.savetxt(tmp_path / "s", frame["new"], fmt="%.17g")
+    cells = ["False", "True"] if ending == "csv" else ["false", "true"]  # text keeps the words of its cells
+    names = [["all queries", *cells]]
+    for place, expected in ((frame, [["all queries", "false", "true"]]), (str(path), names)):
+        found = truerank.compare(place, ["old", "new"], segments="is_new")
+        assert [[line.name for line in own] for own in found.segments.values()] == expected
+    by_query = {q: k % 3 == 0 for k, q in enumerate(GOLD)}
+    assert set(truerank.Experiment(frame, ["old", "new"], segments=by_query).by_segment()) == {"false", "true"}
+    assert main(["compare", *words, "--json"]) == 0
+    reports = [json.loads(capsys.readouterr().out)["segments"]]
+    assert main(["report", *words, "-o", str(page)]) == 0
+    reports.append(json.loads(page.read_text())["segments"])
+    for report in reports:
+        assert [[line["name"] for line in own] for own in report.values()] == names
+
+
+def test_a_gate_and_an_experiment_refuse_segments_that_lack_a_query():
+    runs = {name: {q: dict(zip(order, range(12))) for q, order in ORDERS.items()} for name in ("new", "old")}
+    some = dict(list(LANGUAGES.items())[1:])
+    with refused(ValueError, argument="segments"):
+        gate(GOLD, runs["new"], runs["old"], segments=some)
+    with refused(ValueError, argument="segments"):
+        truerank.compare(GOLD, runs, segments=some)
+    whole = gate(GOLD, runs["new"], runs["old"], segments=some | {"q0": ""})
+    assert [line.name for line in whole.lines] == ["all queries", "de", "en"]
+
+
 def test_queries_without_a_segment_are_in_no_part():
     labels = {
         query: label if k % 5 else [None, float("nan"), ""][k % 3] for k, (query, label) in enumerate(LANGUAGES.items())

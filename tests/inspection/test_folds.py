@@ -20,7 +20,7 @@ from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.data.columns import take_columns
 from truerank.data.remarks import RemarkWarning
-from truerank.rankers.baselines import RidgeRanker
+from truerank.rankers.baselines import RidgeRanker, SingleFeature
 
 DATA = truerank.load_sample().take_queries(range(30))
 
@@ -325,3 +325,13 @@ def test_a_column_that_is_compared_trains_rankers_only_with_a_word(entry):
     assert found.trained_on["ridge"].endswith("without bm25")
     with refused(InvalidInputError, argument="exclude"):
         cross_validate(rankers, DATA, "nDCG@10", cv=3, exclude=["price_of_gold"])
+
+
+def test_counts_are_means_over_queries_as_in_comparisons():
+    data = truerank.load_sample().take_queries(range(30))
+    found = cross_validate({"ridge": RidgeRanker(), "column": SingleFeature()}, data, "NumRet nDCG@5", cv=3)
+    mean = data.n_rows / data.n_queries
+    assert found.means["ridge"]["NumRet"] == pytest.approx(mean)
+    assert found.compare("NumRet").means["ridge"] == pytest.approx(mean)
+    seeded = cross_validate(RidgeRanker(), data, "NumRet", cv=3, seeds=[0])
+    assert next(iter(seeded.means.values()))["NumRet"] == pytest.approx(mean)

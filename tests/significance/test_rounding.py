@@ -13,7 +13,7 @@ from support.refusals import refused
 from truerank import compare
 from truerank.calibration.diagnostics import micro_sign_test
 from truerank.core.errors import InvalidInputError
-from truerank.inspection.cross_validation import compare_learners
+from truerank.inspection.learners import compare_learners
 from truerank.significance import (
     compare_values,
     mean_interval,

@@ -81,7 +81,8 @@ def run(args: Arguments) -> int:
     names = [args.ranker, *args.against]
     if len(set(names)) < len(names):
         raise common.UsageError(f"a ranker is named twice in {', '.join(names)}. Name each ranker once")
-    n, grid = n_folds(args), _grid(args.grid)
+    refuse_folds_of_folder(args)
+    grid = _grid(args.grid)
     seed = _seed(args, args.ranker)
     candidates = [
         ranker_options.make_ranker(args.ranker, settings | dict(zip(grid, one)), None if number else seed, args.prepare)
@@ -93,7 +94,7 @@ def run(args: Arguments) -> int:
     inner = "ranker__" if args.prepare else ""
     with common.cluster_of(args.cluster) as client:
         data = common.read_graded(args.folds, args, client=client)
-        folds = getattr(data, "folds", n)
+        folds = getattr(data, "folds", args.cv)
         if args.position is not None:
             data = common.with_position(data, args.position, candidates)
         if args.categorical:
@@ -202,22 +203,18 @@ def _as_ranked(data: Any, columns: list[int]) -> list[int]:
 
 def _curve(args: Arguments, settings: dict[str, Any]) -> int:
     """Print the learning curve of a ranker, measured on the first fold."""
-    import numpy as np
-
-    from truerank.data.splits import query_folds
+    from truerank.data.splits import folds_of
 
     ranker = ranker_options.make_ranker(args.ranker, settings, args.seed, args.prepare)
     data = common.read_graded(args.folds, args)
     if args.categorical:
         common.set_categorical(ranker, data, args)
-    held_out = query_folds(data.n_queries, n_folds(args), random_state=args.seed, query_ids=data.query_ids)[0]
-    train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), held_out))
+    first = folds_of(data, args.cv, random_state=args.seed)[0]
     found = truerank.learning_curve(
-        ranker, train, data.take_queries(held_out), measure=args.measures.split()[0], convention=args.convention,
-        random_state=args.seed or 0,
+        ranker, data.take_queries(first.train), data.take_queries(first.test), measure=args.measures.split()[0],
+        convention=args.convention, random_state=args.seed or 0,
     )  # fmt: skip
-    report = {"measure": found.measure, "train_sizes": found.train_sizes.tolist(), "queries": found.n_test}
-    report |= {name: getattr(found, name).tolist() for name in ("train_scores", "test_scores", "low", "high")}
+    report = found.to_dict()
     record(args, report)
     return common.show(args, report, str(found))
 
@@ -238,8 +235,7 @@ def _grid(pairs: list[str]) -> dict[str, list[Any]]:
     return lists
 
 
-def n_folds(args: options.Folds) -> int:
-    """Return the number of folds, five by default; a folder has folds of its own."""
+def refuse_folds_of_folder(args: options.Folds) -> None:
+    """Refuse a number of folds for a folder, which has folds of its own."""
     if Path(args.folds).is_dir():
         common.refuse_idle(args, ["cv"], f"divides one file into folds, and {args.folds} is a folder of folds")
-    return 5 if args.cv is None else args.cv

@@ -9,7 +9,7 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
-from truerank.cli.cross_validate import n_folds
+from truerank.cli.cross_validate import refuse_folds_of_folder
 from truerank.cli.parser import OutputFile, argument, option
 
 
@@ -39,7 +39,7 @@ def run(args: Arguments) -> int:
     """Choose the best settings, fit them to all queries, and save the model."""
     from truerank.inspection.importance import measure_of
 
-    n = n_folds(args)
+    refuse_folds_of_folder(args)
     fixed = ranker_options.parse_settings(args.set)
     first = ranker_options.make_ranker(args.ranker, fixed, None, args.prepare)
     seeded = args.seed if "random_state" in first.get_params() or "ranker__random_state" in first.get_params() else None
@@ -66,7 +66,7 @@ def run(args: Arguments) -> int:
         data,
         space,
         measure=measure,
-        cv=None if Path(args.folds).is_dir() else n,
+        cv=args.cv,
         random_state=args.seed,
         watch=watch,
         **common.given(args, "convention", "trials", "jobs", "state"),

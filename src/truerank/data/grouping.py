@@ -29,14 +29,14 @@ def is_missing(value: object) -> bool:
 
 
 def id_text(value: object) -> str:
-    """Return an id as text. 7.0 becomes "7", since integers with missing values are often floats; bytes are UTF-8."""
+    """Return an id as text: "7" for 7.0, since integers with missing values are often floats, and "true" for True."""
     if isinstance(value, bytes):
         try:
             return value.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidInputError(f"{value!r:.60} is not UTF-8 text. Convert such ids, as by value.hex()") from error
     if not (isinstance(value, float | np.floating) and value.is_integer()):
-        return str(value)
+        return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
     if abs(float(value)) >= LARGEST_EXACT:
         raise InvalidInputError(
             f"the id {value!r} is a float, and floats from 2^53 on do not represent every integer. Pass ids as text, "

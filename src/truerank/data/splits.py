@@ -90,7 +90,7 @@ def folds_of(
     data : RankingData or RowSource
     cv : int, splitter or sequence of Fold, optional
         The number k of folds drawn by query names, a splitter (query ids are its groups), or folds. The default is the
-        published folds of the data, else 5.
+        `stated_folds` of the data.
     validate : bool, default False
         If True and `folds` is a number, the fold before the test fold is used for validation.
 
@@ -99,7 +99,7 @@ def folds_of(
     InvalidInputError
         If a query is tested twice.
     """
-    cv = getattr(data, "folds", 5) if cv is None else cv
+    cv = stated_folds(data, cv)
     none, every = np.zeros(0, dtype=np.int64), np.arange(data.n_queries)
     if hasattr(cv, "split") and not isinstance(cv, str):
         with warnings.catch_warnings():
@@ -123,6 +123,11 @@ def folds_of(
     if len(np.concatenate([none, *(fold.test for fold in folds)])) > len(tested_queries(folds)):
         raise InvalidInputError("cv: a query is in the test sets of two folds. Test each query once", argument="cv")
     return folds
+
+
+def stated_folds(data: Any, cv: CV | None) -> CV:
+    """Return `cv`, or by default the published folds of the data, else the number 5."""
+    return getattr(data, "folds", 5) if cv is None else cv
 
 
 def tested_queries(folds: Sequence[Fold]) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import PYTHON, InvalidInputError, Wording
+from truerank.core.errors import PYTHON, Wording
 from truerank.core.names import resolve
 from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result
@@ -63,8 +63,6 @@ class Evidence(Result):
                 if one.AGGREGATE == "mean" and np.isfinite(sum(result.per_query[name] for result in self.results)).any()
             ]
             self.compared = experiment.with_measures(means).compare() if means else {}
-        if not order:
-            raise InvalidInputError("a report requires at least one system, got none. Name a run, a model or scores")
 
     @property
     def summary(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -383,8 +383,7 @@ class Experiment:
         )  # fmt: skip
         for one in found:
             one.experiment = self
-        if self.compared_segments:
-            found[0].about = partial(resolve("truerank.experiments.segments:segments_text"), self)
+        found[0].segments = self.compared_segments
         if self._one_measure:
             return found[0]
         several = Comparisons(zip(self.measures, found))

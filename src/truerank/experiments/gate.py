@@ -69,7 +69,7 @@ def gate(
         "no-relevant@K" and "no-relevant" (in the whole list) are means over the queries with a result. "unanswered" is
         the share of queries without a result among the queries with relevant documents.
     segments : str or mapping of query to label, optional
-        A field of the gold set, or the label of each query.
+        A field of the gold set, or the label of each query; "" is no segment.
     looks : int, default=1
         Number of times that the same queries are used, by which the level is divided.
     history : History, optional
@@ -104,7 +104,7 @@ def gate(
     notes = _notes(known.qrels, sides)
     experiment = Experiment(
         known.qrels, sides, [parse_measure(measure, convention)], convention=convention, topics="all",
-        segments=None if segments is None else _labels(known, segments),
+        segments=None if segments is None else labels_in(known, segments)[1],
     )  # fmt: skip
     digests = {"gold": _digest(known), **{name: _digest(run) for name, run in sides.items()}}
     return gate_of(
@@ -249,12 +249,6 @@ def _floors(
             loss = np.where(answered, 1.0 - (first > 0), np.nan)
         floors.append(Floor(f"{name} at most {bound:g}", loss, float(bound), most=True))
     return floors
-
-
-def _labels(gold: GoldSet, segments: str | Mapping[Any, Any]) -> dict[str, str]:
-    """Return the label of each query, or "" for a query without a label."""
-    labels = {str(query): str(label) for query, label in labels_in(gold, segments)[1].items()}
-    return {query: labels.get(query, "") for query in map(str, gold.qrels.query_ids.tolist())}
 
 
 def _digest(value: GoldSet | Run) -> str:

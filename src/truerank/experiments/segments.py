@@ -13,7 +13,7 @@ from truerank.data.grouping import group_rows, id_text, id_texts, value_of_each_
 from truerank.data.ranking_data import RankingData
 from truerank.io.gold_sets import GoldSet, read_gold
 from truerank.io.rows import Known, RowsAt, check_column
-from truerank.significance.gate import GateLine, lines_table, segment_lines, with_all_queries
+from truerank.significance.gate import GateLine, segment_lines, with_all_queries
 from truerank.significance.paired import LEVEL
 
 if TYPE_CHECKING:
@@ -93,12 +93,3 @@ def compared_segments(experiment: Experiment) -> dict[str, list[GateLine]]:
         name: segment_lines(new, old, masks, level, margin=0.0, sign=sign, words=_WORDS, random_state=0)
         for name, new in values.items()
     }
-
-
-def segments_text(experiment: Experiment, style: str) -> str:
-    """Return the tables of `compared_segments`, in a style of `styled_table`."""
-    measure, parts = next(iter(experiment.measures)), []
-    for name, lines in experiment.compared_segments.items():
-        about = f"{measure} by segment, {name} against {experiment.baseline}; the intervals are simultaneous"
-        parts.append(lines_table(lines, LEVEL / len(experiment.compared_segments), style, about))
-    return "\n\n".join(parts)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, Unpack, overload
+from typing import Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
 
@@ -20,24 +19,17 @@ from truerank.core.types import MeasureLike, PathLike, RandomState, Scorer
 from truerank.data.columns import chosen_columns, names_of, take_columns
 from truerank.data.remarks import Remark, RemarkWarning
 from truerank.data.row_source import Rows
-from truerank.data.splits import CV, Fold, folds_of, tested_queries
+from truerank.data.splits import CV, Fold, folds_of, stated_folds, tested_queries
 from truerank.inspection.folds import Tried, fitted_folds, listed, tried_settings, uses_validation, without_validation
 from truerank.inspection.importance import measure_of
-from truerank.inspection.seeds import (
-    ComparedLearners,
-    SeededValidation,
-    Settings,
-    over_seeds,
-    tested_pairs,
-    training_text,
-)
+from truerank.inspection.learners import LearnerComparison, compare_learners
+from truerank.inspection.seeds import SeededValidation, Settings, over_seeds, training_text
 from truerank.io.rows import RowsLike, rows_of
 from truerank.measures import Measure, parse_measure, parse_measures
 from truerank.measures.ranking import Ranking
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import CompareOptions
 from truerank.significance.intervals import mean_interval
-from truerank.significance.paired import deviation_of, differences_of
 from truerank.significance.tables import MOVED_BY_TIES, Comparison
 
 
@@ -99,7 +91,7 @@ class CrossValidation(Result):
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
-        """The mean over the queries (sum for counts), by ranker and measure."""
+        """The mean over the queries, by ranker and measure."""
         return self._means(self.per_query)
 
     @property
@@ -113,7 +105,7 @@ class CrossValidation(Result):
         return {name: {m: sum(v) / len(v) for m, v in own.items()} for name, own in self.fold_means.items()}
 
     def _means(self, values: dict[str, dict[str, np.ndarray]]) -> dict[str, dict[str, float]]:
-        return {name: {m: self.measures[m].aggregate(v) for m, v in own.items()} for name, own in values.items()}
+        return {name: {m: self.measures[m].average(v) for m, v in own.items()} for name, own in values.items()}
 
     @overload
     def compare(
@@ -308,7 +300,7 @@ def cross_validate(
         return folds_of(data, cv, validate=any(validates.values()), random_state=seed)
 
     folds = drawn(seed)
-    stated = getattr(data, "folds", 5) if cv is None else cv
+    stated = stated_folds(data, cv)
     trained_on = {name: _trained_on(own, stated, folds) + without for name, own in validates.items()}
     if seeds is not None:
         settings: dict[str, Any] = {"cv": folds if repeats == 1 else cv, "repeats": repeats}
@@ -399,7 +391,7 @@ def _over_draws(
                     values[tested] = kind.values(ranking)
                     total[name][label] = total[name][label] + values
                     if total is sums:
-                        fold_means[name][label] += [float(measure.aggregate(values[fold.test])) for fold in folds]
+                        fold_means[name][label] += [float(measure.average(values[fold.test])) for fold in folds]
         if first is None:
             first = scores, np.full(data.n_queries, -1)
             for k, fold in enumerate(folds):
@@ -419,75 +411,6 @@ def _trained_on(validates: bool, cv: Any, folds: Sequence[Fold]) -> str:
         return f"{cv - 2} of {cv} folds, with one fold for validation" if validates else f"{cv - 1} of {cv} folds"
     both = not validates and any(len(fold.valid) for fold in folds)
     return "training and validation queries of each fold" if both else "training queries of each fold"
-
-
-class LearnerPair(NamedTuple):
-    """The mean difference of learners `a` and `b` over folds (positive if `a` is better), with 95 % interval and p.
-
-    The interval is for this pair alone and agrees with `p`; `p_adjusted` is corrected by Holm. If all folds have the
-    same difference, there is no interval and no p (NaN); without any difference p is 1.
-    """
-
-    a: str
-    b: str
-    difference: float
-    low: float
-    high: float
-    p: float
-    p_adjusted: float
-
-
-@dataclass(repr=False, eq=False)
-class LearnerComparison(ComparedLearners):
-    """The result of `CrossValidation.compare(about="learners")`."""
-
-    folds: int
-    repeats: int
-
-    KIND: ClassVar[str] = "learner-comparison"
-    SIZES: ClassVar = ("folds", "repeats")
-
-    @property
-    def about(self) -> str:
-        """A text that names the population and the test."""
-        return (
-            f"learning procedures on data like these: {self.measure} ({self.convention}), corrected resampled t-test "
-            f"over {self.repeats} x {self.folds} folds with {self.folds - 1} degrees of freedom, p adjusted by Holm"
-        )
-
-
-def compare_learners(
-    fold_means: Mapping[str, Sequence[float]],
-    means: Mapping[str, float],
-    measure: str,
-    convention: str,
-    repeats: int,
-    higher_is_better: bool = True,
-    baseline: str | None = None,
-) -> LearnerComparison:
-    """Return the corrected resampled t-test of every pair of learners, or of each learner against `baseline`.
-
-    `fold_means` holds J = repeats x k values by learner. With n_test / n_train = 1 / (k - 1), the statistic of Nadeau
-    and Bengio (Machine Learning 52, 2003, 239-281) is
-
-        t = mean(m_j) / sqrt((1/J + 1/(k - 1)) var(m_j)),  k - 1 degrees of freedom
-
-    Repeats reuse the same queries, so they add no degrees of freedom.
-    """
-    from scipy.special import stdtr, stdtrit
-
-    k, sign = len(next(iter(fold_means.values()), ())) // repeats, 1.0 if higher_is_better else -1.0
-    factor = 1.0 / (repeats * k) + 1.0 / (k - 1)
-
-    def test(a: str, b: str) -> tuple[float, ...]:
-        differences = sign * differences_of(np.asarray(fold_means[a]), np.asarray(fold_means[b]))
-        mean, error = float(differences.mean()), math.sqrt(factor) * deviation_of(differences)
-        half = float(stdtrit(k - 1, 0.975)) * error if error else math.nan
-        p = float(2.0 * stdtr(k - 1, -abs(mean) / error)) if error else math.nan if mean else 1.0
-        return mean, mean - half, mean + half, p
-
-    pairs = [LearnerPair(*one) for one in tested_pairs(list(fold_means), baseline, test)]
-    return LearnerComparison(measure, convention, dict(means), pairs, higher_is_better, k, repeats)
 
 
 @dataclass(frozen=True)

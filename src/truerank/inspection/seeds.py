@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
+from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,16 +17,15 @@ from truerank.core.digests import content_digest
 from truerank.core.errors import InvalidInputError
 from truerank.core.files import check_target
 from truerank.core.json_lines import JsonLines
-from truerank.core.names import resolve
 from truerank.core.printing import counted, plain, styled_table
 from truerank.core.results import Result, data_frame
 from truerank.core.types import PathLike
 from truerank.data.splits import Fold, tested_queries
+from truerank.inspection.learners import ComparedLearners, compare_learners, tested_pairs
 from truerank.measures.base import Measure
 from truerank.rankers.pipeline import with_seed
-from truerank.significance.corrections import holm
 from truerank.significance.intervals import measure_interval
-from truerank.significance.paired import LEVEL, TIED, differences_of
+from truerank.significance.paired import TIED, differences_of
 from truerank.significance.paper_table import paper_table
 
 FEWEST_SEEDS = 3  # for a test
@@ -46,107 +45,6 @@ class SeedPair(NamedTuple):
     of_seeds: float  # and to seeds of training
     p: float
     p_adjusted: float  # by Holm
-
-
-@dataclass(repr=False, eq=False)
-class ComparedLearners(Result):
-    """Comparisons of pairs of learners by one measure."""
-
-    measure: str
-    convention: str
-    means: dict[str, float] = field(repr=False)
-    pairs: list[Any] = field(repr=False)
-    higher_is_better: bool
-
-    SIZES: ClassVar[tuple[str, str]]  # fields with the numbers of what was tested
-    SHOWN: ClassVar[tuple[str, ...]] = ("intervals", "seeds")
-    intervals: ClassVar[dict[str, Any]] = {}
-    rank_sets: ClassVar[dict[str, Any]] = {}
-    interval_of: ClassVar[str] = "mean difference"
-
-    @property
-    def about(self) -> str:
-        """A text that names the population and the test."""
-        raise NotImplementedError
-
-    @property
-    def tested(self) -> str:
-        """A text with the population and the test, for the caption of a table of several measures."""
-        about = self.about.replace(f"{self.measure} ({self.convention}), ", "")
-        return about.replace('; about="learners" includes them', "")
-
-    @property
-    def baseline(self) -> str | None:
-        """The learner with which all others are compared."""
-        against = {pair.b for pair in self.pairs}
-        return against.pop() if len(against) == 1 else None
-
-    @property
-    def _sign(self) -> float:
-        return 1.0 if self.higher_is_better else -1.0
-
-    def favoured(self, pair: Any) -> str:
-        """Return the learner with the better mean."""
-        return str(pair.a if pair.difference > 0 else pair.b)
-
-    def to_latex(self, show: Sequence[str] = ()) -> str:
-        """Return the table of a paper (`Comparison.to_latex`)."""
-        return paper_table({self.measure: self}, "latex", None, show)
-
-    @property
-    def summary(self) -> str:
-        """A sentence on how many pairs of learners differ."""
-        differ = sum(pair.p_adjusted < LEVEL for pair in self.pairs)
-        return f"{differ} of {counted(len(self.pairs), 'pair')} of learners differ significantly in {self.measure}."
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with a row for each pair."""
-        return data_frame([pair._asdict() for pair in self.pairs])
-
-    def _figures(self) -> dict[str, Any]:
-        return {
-            "measure": self.measure,
-            **{name: getattr(self, name) for name in self.SIZES},
-            "pairs": [pair._asdict() for pair in self.pairs],
-        }
-
-    def _table(self, style: str) -> str:
-        errors = [name for name in self.pairs[0]._fields if name.startswith("of_")]
-        header = [
-            "learners",
-            "mean",
-            "against",
-            "difference, 95%",
-            *(f"error {name}" for name in errors),
-            "p",
-            "p, holm",
-        ]
-        rows = [
-            [f"{one.a} against {one.b}", self.means[one.a], self.means[one.b],
-             f"{one.difference:+.4f}" + ("" if math.isnan(one.low) else f" [{one.low:+.4f}, {one.high:+.4f}]"),
-             *(getattr(one, name) for name in errors), one.p, one.p_adjusted] for one in self.pairs
-        ]  # fmt: skip
-        return styled_table(
-            rows, [name.replace("_", " ") for name in header], style, "" if style == "text" else self.about
-        )
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n{self.about}"
-
-
-def tested_pairs(
-    names: Sequence[str], baseline: str | None, test: Callable[[str, str], Sequence[float]]
-) -> list[tuple[Any, ...]]:
-    """Return the figures of `test`, with p last, and p by Holm of all pairs, or of each learner and `baseline`."""
-    if len(names) < 2:
-        raise InvalidInputError(f"a comparison requires at least two learners, got {len(names)}", code="one-learner")
-    if baseline is not None:
-        check_choice(baseline, "baseline", list(names))
-    chosen = list(combinations(names, 2)) if baseline is None else [(a, baseline) for a in names if a != baseline]
-    found = [test(a, b) for a, b in chosen]
-    known = np.array([one[-1] for one in found])
-    adjusted = np.where(np.isnan(known), math.nan, holm(np.nan_to_num(known, nan=1.0))).tolist()
-    return [(*pair, *one, p) for pair, one, p in zip(chosen, found, adjusted)]
 
 
 @dataclass(repr=False, eq=False)
@@ -236,7 +134,7 @@ class SeededValidation(Result):
     def means(self) -> dict[str, dict[str, float]]:
         """The mean over seeds and queries, by ranker and measure."""
         return {
-            name: {label: self.measures[label].aggregate(own.mean(axis=0)) for label, own in values.items()}
+            name: {label: self.measures[label].average(own.mean(axis=0)) for label, own in values.items()}
             for name, values in self.values.items()
         }
 
@@ -249,7 +147,7 @@ class SeededValidation(Result):
         }
 
     def _deviation(self, label: str, values: np.ndarray) -> float:
-        means = np.array([self.measures[label].aggregate(own) for own in values])
+        means = np.array([self.measures[label].average(own) for own in values])
         if len(means) < 2:
             return math.nan
         return 0.0 if np.ptp(means) <= TIED * np.abs(means).max() else float(means.std(ddof=1))
@@ -283,7 +181,7 @@ class SeededValidation(Result):
         """Return a pandas data frame with the mean of each ranker, seed and measure."""
         rows = [
             {"ranker": name, "seed": seed}
-            | {label: self.measures[label].aggregate(own[k]) for label, own in values.items()}
+            | {label: self.measures[label].average(own[k]) for label, own in values.items()}
             for name, values in self.values.items() for k, seed in enumerate(self.seeds)
         ]  # fmt: skip
         return data_frame(rows)
@@ -299,9 +197,7 @@ class SeededValidation(Result):
             return self._table("latex")
         compared = {label: self.compare(label, about=about, baseline=baseline) for label in self.measures}
         seeds = {
-            label: {
-                name: dict(zip(self.seeds, map(by.aggregate, values[label]))) for name, values in self.values.items()
-            }
+            label: {name: dict(zip(self.seeds, map(by.average, values[label]))) for name, values in self.values.items()}
             for label, by in self.measures.items()
         }
         return paper_table(compared, "latex", None, show, seeds=seeds)
@@ -350,7 +246,7 @@ class SeededValidation(Result):
                     argument="about",
                 )
             folds = {name: own[label].mean(axis=0).tolist() for name, own in self.fold_means.items()}
-            return resolve("truerank.inspection.cross_validation:compare_learners")(
+            return compare_learners(
                 folds, means, label, self.about.convention, self.repeats, by.higher_is_better, baseline=baseline
             )
         if len(self.seeds) < FEWEST_SEEDS:

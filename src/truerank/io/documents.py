@@ -337,8 +337,7 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
     for field, value in record.items():
         if field in texts and value is not None:
             parts = [own for own in (value if isinstance(value, list) else [value]) if not is_missing(own)]
-            # Equal for JSON lines and tables.
-            text[field] = BETWEEN.join(str(own).lower() if isinstance(own, bool) else id_text(own) for own in parts)
+            text[field] = BETWEEN.join(map(id_text, parts))  # equal for JSON lines and tables
         elif isinstance(value, str):
             text[field] = value
         elif isinstance(value, bool) or value is None:

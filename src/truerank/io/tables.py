@@ -556,7 +556,7 @@ def _codes(
 
     Numbers are their own codes unless a list is given. An empty text is missing, like an empty cell.
     """
-    if values.dtype.kind in "fiub" and known is None:
+    if values.dtype.kind in "fiu" and known is None:
         return _numbers(values, name, "error" if missing == "error" else "nan")
     refuse_nested(values, name)
     texts = [None if is_missing(value) or value == "" else id_text(value) for value in values.tolist()]

@@ -337,6 +337,10 @@ class Measure:
             return float(np.exp(mean_of(log_values(values), query_weight))) if counted.any() else 0.0
         return mean_of(values, query_weight)
 
+    def average(self, values: np.ndarray) -> float:
+        """Return the mean of the values (m,) without NaN as comparisons do, also of counts; GMAP is geometric."""
+        return mean_of(values) if self.AGGREGATE == "sum" else self.aggregate(values)
+
     def swap_deltas(self, grades: ArrayLike, scores: ArrayLike) -> np.ndarray:
         """Return the change (n, n) of the measure for each swap of two documents of one query.
 

@@ -25,7 +25,7 @@ from truerank.report.page import (
     rankings,
     simple_table,
 )
-from truerank.significance.comparison_text import caption, finding, remarks_below
+from truerank.significance.comparison_text import caption, finding, remarks_below, segments_tables
 from truerank.significance.paired import LEVEL
 from truerank.significance.ranks import RANKS, ranks_shown
 
@@ -144,12 +144,11 @@ def _comparison(evidence: Evidence) -> list[Section]:
     note = (
         f"{caption(compared)}. `detectable`: the true difference that is found with 80 % power (corrected p < {LEVEL})."
     )
-    about = "" if isinstance(one.about, str) else one.about("html")
     remarks = [f"{name}: {line}." for name, one in compared.items() for line in one.unjudged[1]]
     text = simple_table(header, rows, "comparison") + "".join(
         paragraph(t, quiet=True) for t in [note, *remarks_below(compared), *remarks]
     )
-    text += about
+    text += "".join(segments_tables(one, "html"))
     first = evidence.systems[0]
     title = f"Differences from {first}, the first system" if evidence.leaders else f"Better than {first}?"
     return [Section("comparison", title, text, folded=True)]

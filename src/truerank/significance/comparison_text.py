@@ -8,6 +8,7 @@ from typing import Any
 
 from truerank.core.printing import counted, plain, styled_table
 from truerank.measures.conventions import titled
+from truerank.significance.gate import lines_table
 from truerank.significance.paired import LEVEL, OF_MEANS
 from truerank.significance.paper_table import letter
 from truerank.significance.ranks import RANKS, ranks_shown
@@ -183,8 +184,8 @@ def tables(one: Any, style: str = "text") -> str:
         power += "; better and worse follow the corrected p, other verdicts are for one pair alone"
     parts.append(f"{caption({one.measure: one})}; {power}" if style == "text" else power)
     parts += sentences(one)
-    about = one.about if isinstance(one.about, str) else one.about(style)
-    parts += [about] if about else []
+    parts += segments_tables(one, style)
+    parts += [one.about] if one.about else []
     if one.moved_by_ties:
         parts.append(
             f"ties change a mean by more than 0.0005. The values follow the rule of the convention "
@@ -199,6 +200,15 @@ def tables(one: Any, style: str = "text") -> str:
         parts.append(f"{one.measure}: means over queries here; `truerank evaluate` prints the total")
     parts += one.unjudged[1]
     return "\n\n".join(parts if one.rope is None else [*parts, one.practical()._table(style)])
+
+
+def segments_tables(one: Any, style: str) -> list[str]:
+    """Return a table of the results in each segment for each system except the baseline."""
+    return [
+        lines_table(lines, LEVEL / len(one.segments), style, f"{one.measure} by segment, {name} against "
+                    f"{one.experiment.baseline}; the intervals are simultaneous")
+        for name, lines in one.segments.items()
+    ]  # fmt: skip
 
 
 def _by_queries(one: Any, style: str) -> list[str]:

@@ -24,6 +24,7 @@ from truerank.significance.unjudged import about_unjudged
 
 if TYPE_CHECKING:
     from truerank.significance.bayes import Practical
+    from truerank.significance.gate import GateLine
 
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
@@ -139,7 +140,8 @@ class Comparison(Compared):
     _again: Callable[..., Any] = field(repr=False)
     _number: int = 0  # of this measure
     by: Any = field(default=None, repr=False)  # the Measure, if it is known
-    about: str | Callable[[str], str] = ""  # printed below the table
+    about: str = ""  # printed below the table
+    segments: Mapping[str, list[GateLine]] = field(default_factory=dict, repr=False)  # by system
     look: int = 1  # number of this comparison on the same queries
     level: float = LEVEL  # of this look: of the intervals of pairs, and before `p_adjusted` is multiplied
     rope: float | None = None  # largest difference that does not matter, of `practical`
