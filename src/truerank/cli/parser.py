@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
@@ -174,17 +174,13 @@ class Outputs:
     """The output files of a command, which must differ from each other and from the files that it reads."""
 
     def __init__(self, read: Iterable[str]) -> None:
-        self._paths = read
+        self._read = read
         self._written: dict[Any, str] = {}
-
-    @cached_property
-    def _read(self) -> set[Any]:
-        return {identity(path) for path in self._paths} - {None}
 
     def add(self, path: str | os.PathLike[str], option: str = "") -> None:
         """Add an output; raise an error if it is an input or another output. `option` names it in the message."""
         place, label = identity(path), f"{option} {os.fspath(path)}".strip()
-        if place is not None and place in self._read:
+        if place is not None and place in map(identity, self._read):
             raise UsageError(f"{os.fspath(path)} is read and would be overwritten. Name another file for the output")
         if place is not None and self._written.setdefault(place, label) is not label:
             raise UsageError(f"{label} and {self._written[place]} must be different files. Name two files")

@@ -61,7 +61,7 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
     A baseline that is a column of the data, or a file that was not named, becomes the last of them. Fewer than `least`
     systems are refused.
     """
-    from truerank.io.trec import file_names
+    from truerank.io.trec import run_name, unlike_names
 
     named = [*args.systems, *args.named]
     if (args.data is None) == (args.qrels is None):
@@ -80,11 +80,11 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
     files = [*models, *runs, *args.scores]
     if twice := repeated(files):
         raise common.UsageError(f"{twice[0]} is named twice. Name each system once")
-    names = file_names(files)
+    names = unlike_names(list(map(run_name, files)), files)
     column = args.baseline if args.data is not None else None
     if column is not None and not {column, common.printable(column)} & {*files, *names}:
         files = [*files, column]
-        names = file_names(files)
+        names = unlike_names(list(map(run_name, files)), files)
     if len(files) < least:
         more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
         raise common.UsageError(f"a comparison requires at least two systems, got {len(files)}. Add {more}")

@@ -261,11 +261,6 @@ def run_name(path: str) -> str:
     return printable(name or path)
 
 
-def file_names(paths: Sequence[str]) -> list[str]:
-    """Return the `run_name` of each file, or if two are equal, the paths."""
-    return unlike_names(list(map(run_name, paths)), paths)
-
-
 def unlike_names(names: list[str], paths: Iterable[str | None]) -> list[str]:
     """Return the names, or if two are equal, the paths of the systems that are files.
 
