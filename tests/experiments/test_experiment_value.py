@@ -31,6 +31,7 @@ def test_parts_equal_experiments_that_are_made_anew(seed):
     qrels, runs = random_lists(r, queries)
     segments = {q: str(r.integers(0, 3)) for q in queries}
     whole = Experiment(qrels, runs, "AP nDCG@5", baseline="b", segments=segments)
+    assert repr(whole) == "Experiment(a, b, c; AP, nDCG@5; 24 queries)"  # what a notebook shows of `by_segment`
     before = figures(whole)
     for name, part in whole.by_segment().items():
         own = {q: one for q, one in qrels.items() if segments[q] == name}

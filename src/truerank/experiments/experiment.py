@@ -248,6 +248,11 @@ class Experiment:
         """The judgements of the first system; all systems have the same queries. None for an experiment of values."""
         return next(iter(self.judged.values()))[0] if self.judged else None
 
+    def __repr__(self) -> str:
+        n_queries = "?" if self.query_ids is None else len(self.query_ids)
+        systems = ", ".join(self.judged or self._given[0].per_query)
+        return f"Experiment({systems}; {', '.join(self.measures)}; {n_queries} queries)"
+
     @cached_property
     def query_ids(self) -> np.ndarray | None:
         """The names of the queries (m,)."""
