@@ -13,6 +13,8 @@ settings.register_profile(
     "truerank", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=False
 )
 settings.load_profile("truerank")
+# Programs in Java run for a second: compiling them twice, and threads that collect garbage, take four times as much.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts jobs in the background so, and tests send it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

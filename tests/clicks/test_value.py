@@ -165,14 +165,15 @@ def test_few_bootstrap_samples_that_lose_a_position_do_not_widen_the_interval(lo
     assert wide.high - wide.low < 1.2 * (usual.high - usual.low)
 
 
-def test_clicks_of_one_session_count_as_one(log, seen, new):
+def test_clicks_of_one_session_count_as_one(data, new):
     """Every impression is logged twice with the same clicks: by sessions the interval must not get narrower."""
+    log = simulate(data, {"a": data.X[:, 0], "b": data.X[:, 5]}, impressions=6_000, random_state=0)
     names = log.query_ids[log.query], log.document_ids[log.document], log.ranker_ids[log.ranker]
     twice = [np.tile(values, 2) for values in (*names, log.position, log.clicked, log.impression)]
     impression = np.concatenate([log.impression, log.impression + log.n_impressions])
     doubled = {"query": twice[0], "document": twice[1], "ranker": twice[2], "position": twice[3], "clicked": twice[4]}
     plain, grouped = (ClickLog(impression, **doubled, session=session) for session in (None, twice[5]))
-    fixed = Examination(n_draws=50).fit(log)
+    fixed = Examination(n_draws=2).fit(log)
     fixed.draws_[:] = np.stack([fixed.propensities_, fixed.beta_])
     widths = [
         found.sampling_high - found.sampling_low
