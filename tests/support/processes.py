@@ -44,6 +44,10 @@ line.close()
 for number, stream in enumerate(streams):
     os.dup2(stream, number)
     os.close(stream)
+coded = sys.stdout.encoding
+sys.stdin = open(0, encoding=coded, closefd=False)
+sys.stdout = open(1, "w", encoding=coded, closefd=False)
+sys.stderr = open(2, "w", 1, coded, "backslashreplace", closefd=False)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 program, sys.argv[1:], folder, environment = json.loads(asked)
 os.environ.clear()
@@ -73,16 +77,20 @@ def _started() -> socket.socket:
 
 
 def run(
-    program: str, *words: str, cwd: str | bytes | Path = ".", env: dict[str, str] | None = None
+    program: str, *words: str, cwd: str | bytes | Path = ".", stdout: int | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run Python code with these arguments; its exit code (negative: a signal) and what it printed."""
-    environment = dict(os.environ) if env is None else env
+    """Run Python code with these arguments; its exit code (negative: a signal) and what it printed.
+
+    `stdout` is a descriptor in place of what is returned.
+    """
+    environment = dict(os.environ)
     folder = os.path.abspath(os.fsdecode(cwd))
-    if not hasattr(os, "fork"):
-        return subprocess.run([sys.executable, "-c", program, *words], cwd=folder, env=environment, capture_output=True)
+    if os.name == "nt":
+        pipes = {"stdout": subprocess.PIPE if stdout is None else stdout, "stderr": subprocess.PIPE}
+        return subprocess.run([sys.executable, "-c", program, *words], cwd=folder, **pipes)
     server = _started()
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, open(os.devnull, "rb") as nothing:
-        streams = [stream.fileno() for stream in (nothing, output, errors)]
+        streams = [nothing.fileno(), output.fileno() if stdout is None else stdout, errors.fileno()]
         socket.send_fds(server, [json.dumps([program, words, folder, environment]).encode()], streams)
         code = int(server.recv(100))
         output.seek(0)
@@ -91,7 +99,7 @@ def run(
 
 
 def truerank(
-    *words: str, cwd: str | bytes | Path = ".", env: dict[str, str] | None = None
+    *words: str, cwd: str | bytes | Path = ".", stdout: int | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command of truerank."""
-    return run(COMMAND, *words, cwd=cwd, env=env)
+    return run(COMMAND, *words, cwd=cwd, stdout=stdout)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
-import time
 import warnings
 
 import numpy as np
 import pytest
 
 from reference.retrieval import FORMULAS, Collection
+from support.processes import run
 from support.refusals import refused
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.locks import OPEN_FILES_MOVE
@@ -224,19 +222,25 @@ def bytes_of(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
+KILLED = """
+import os, sys
+from truerank.io.documents import read_documents
+from truerank.text.index import build_index
+def some():
+    for number, document in enumerate(read_documents(sys.argv[1])):
+        if number == 1_000:
+            os._exit(9)  # at once, as a kill does
+        yield document
+build_index(some(), sys.argv[2])
+"""
+
+
 def test_a_second_run_after_a_kill_ends_with_the_same_bytes(tmp_path):
-    lines = "".join(f'{{"id": "{n}", "text": "word{n % 97} and word{n % 89} flow"}}\n' for n in range(15_000))
+    lines = "".join(f'{{"id": "{n}", "text": "word{n % 97} and word{n % 89} flow"}}\n' for n in range(1_500))
     (tmp_path / "d.jsonl").write_text(lines)
-    words = [sys.executable, "-m", "truerank", "text", "index", str(tmp_path / "d.jsonl"), "-o", str(tmp_path / "i")]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE)
-    for _ in range(20_000):
-        if (tmp_path / ".i.partial" / "tokens.raw").exists() or process.poll() is not None:
-            break
-        time.sleep(0.01)
-    process.kill()
-    process.communicate()
+    assert run(KILLED, str(tmp_path / "d.jsonl"), str(tmp_path / "i")).returncode == 9
     assert not (tmp_path / "i").exists()
-    assert (tmp_path / ".i.partial").exists()
+    assert (tmp_path / ".i.partial" / "tokens.raw").exists()
     with refused(DataFileError, code="not-an-index"):
         Index(tmp_path / "i")
     build_index(read_documents(tmp_path / "d.jsonl"), tmp_path / "i")
