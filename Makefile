@@ -15,6 +15,8 @@ WINDOWS := $(addprefix tests/, core/test_windows_rules.py core/test_locks.py cor
 	cli/test_checkpoint.py cli/test_convert_describe.py io/test_documents.py io/test_encodings.py io/test_streams.py \
 	judging/test_plan_files.py reproductions/test_protocol.py)
 export TRUERANK_DATA := $(abspath $(TRUERANK_DATA))
+# Tests run in as many processes as there are cores: threads of libraries would wait for each other.
+export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test windows quick lint peers bench lines clean docs
 
@@ -45,10 +47,11 @@ quick: export NUMBA_CACHE_DIR := $(CURDIR)/.numba-cache/$(KERNEL_HASH)
 quick: $(VENV)/.test
 	@$(BIN)/python scripts/quick.py
 
-test: lint
-	$(BIN)/python -m pytest -q -n $(JOBS)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n $(JOBS) tests/kernels_as_python
-	$(MAKE) windows
+# The type check runs in one process, beside the shorter tests.
+test: $(VENV)/.test
+	$(MAKE) -j 2 lint windows
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/kernels_as_python
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 # Files, locks and commands by the rules of Windows, on a double of it.
 windows: $(VENV)/.test

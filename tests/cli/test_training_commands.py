@@ -8,11 +8,13 @@ import lzma
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+from support.processes import truerank
 from truerank import ObliviousBoosting, RankingData
 from truerank.cli import main
 from truerank.data.samples import load_sample
@@ -163,11 +165,20 @@ def test_misuse_and_failure_have_their_exit_codes_and_messages(files, model, tmp
 
 
 def test_a_closed_pipe_ends_quietly(files, model):
-    command = f"{sys.executable} -m truerank predict {model} {files / 'all.txt.gz'} | head -1"
-    result = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
-    assert result.returncode == 0
-    assert result.stderr == ""
-    assert len(result.stdout.splitlines()) == 1
+    ours, theirs = os.pipe()
+
+    def head():
+        with open(ours) as stream:
+            lines.append(next(stream))
+
+    lines: list[str] = []
+    reader = threading.Thread(target=head)
+    reader.start()
+    result = truerank("predict", str(model), str(files / "all.txt.gz"), stdout=theirs)
+    os.close(theirs)
+    reader.join()
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert len(lines) == 1
 
 
 def test_help_and_no_command():
