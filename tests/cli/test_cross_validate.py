@@ -164,6 +164,20 @@ def test_scores_of_published_parts_are_in_the_order_of_each_test_file(places, tm
         values = truerank.evaluate(part, own, "AP", convention="ranklib")["AP"]
         assert values == pytest.approx(found.fold_means["RidgeRanker"]["AP"][k - 1], rel=1e-12)
         assert len(fold.test) == part.n_queries
+    words = [
+        "compare",
+        "--data",
+        str(places["parts"]),
+        "--scores",
+        str(tmp_path / "scores"),
+        "bm25",
+        "-m",
+        "AP",
+        "--json",
+    ]
+    assert main(words) == 0
+    compared = json.loads(capsys.readouterr().out)
+    assert compared["means"]["scores"] == pytest.approx(found.means["RidgeRanker"]["AP"], rel=1e-12)
 
 
 def test_the_text_names_the_mean_and_the_division(rows, capsys):

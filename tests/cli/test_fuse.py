@@ -56,13 +56,33 @@ def test_learn_then_apply(folder, capsys):
     assert "wins" in out
 
 
+@pytest.mark.parametrize("kind", ["--nonnegative", "--by-query"])
+def test_the_run_of_judged_topics_is_that_of_other_topics_weights(folder, capsys, kind):
+    learn = ["fuse", str(folder / "runs"), "--qrels", str(folder / "qrels"), kind, "--model", str(folder / "m.json")]
+    assert main([*learn, "--cv", "4", "-o", str(folder / "held.run"), "--measures", "AP"]) == 0
+    told = capsys.readouterr()
+    assert "learned from other topics" in told.err
+    assert "next: truerank compare" in told.err
+    assert main(["fuse", str(folder / "runs"), "--model", str(folder / "m.json"), "-o", str(folder / "all.run")]) == 0
+    held, trained = read_run(folder / "held.run"), read_run(folder / "all.run")
+    assert held.query_ids.tolist() == trained.query_ids.tolist()
+    assert held.tag == "fusion"
+    assert held.scores.tolist() != trained.scores.tolist()
+    if kind == "--nonnegative":
+        pool = truerank.RunPool({f"run{j}": str(folder / "runs" / f"run{j}.run") for j in range(3)}, folder / "qrels")
+        found = truerank.cross_validate_fusion(pool, truerank.RunFusion(nonnegative=True), measures="AP", cv=4)
+        np.testing.assert_allclose(
+            truerank.evaluate(folder / "qrels", held, "AP").per_query["AP"], found.per_query["MAP"]["learned"]
+        )
+
+
 def test_every_rule_without_weights_is_offered():
     assert tuple(fusion.METHODS) == cli_fuse.METHODS
 
 
 def test_by_rule(folder, capsys):
     names = [str(folder / "runs" / f"run{j}.run") for j in range(3)]
-    assert main(["fuse", "--runs", *names, "--method", "comb-mnz", "--depth", "7", "-o", str(folder / "x.run.gz")]) == 0
+    assert main(["fuse", "--runs", *names, "--method", "CombMNZ", "--depth", "7", "-o", str(folder / "x.run.gz")]) == 0
     written, expected = read_run(folder / "x.run.gz"), fuse([read_run(name) for name in names], "comb-mnz", depth=7)
     assert written.doc_ids.tolist() == expected.doc_ids.tolist()
     np.testing.assert_array_equal(written.scores, expected.scores)
@@ -87,7 +107,7 @@ def test_by_rule(folder, capsys):
         (["--method", "rrf", "--qrels", "q"], 2, "Leave --qrels"),
         (["--method", "rrf", "--nonnegative"], 2, "--nonnegative belongs to learning"),
         (["--model", "runs/run0.run"], 1, "not a model"),
-        (["--qrels", "qrels", "--ranker", "listnet"], 2, "unknown ranker"),
+        (["--qrels", "qrels", "--ranker", "listnets"], 2, "unknown ranker"),
         (["--qrels", "qrels", "--features", "minmax"], 1, "Choose among"),
         (["--qrels", "qrels", "--cv", "40"], 1, "40 folds require"),
         (["--method", "rrf", "--depth", "0"], 2, "--depth"),

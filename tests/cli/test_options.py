@@ -166,3 +166,13 @@ def test_rules_refuse_options_of_the_command(command):
     assert set(arguments.OF_OPTION) <= set(arguments.DECLARED)
     for rules in arguments.OF_OPTION.values():
         assert {word.partition("=")[0] for rule in rules for word in rule.condition.split()} <= set(arguments.DECLARED)
+
+
+@pytest.mark.parametrize(
+    "words", [["-m", "AP", "-m", "RR"], ["--measure", "AP", "RR"], ["--measures", "AP", "-m", "RR"]]
+)
+@pytest.mark.parametrize("command", ["evaluate", "compare", "cross-validate", "report"])
+def test_measures_of_several_options_are_all_measured(command, words):
+    found = command_parser(command)[1].parse_args([*(["d"] if command == "cross-validate" else []), *words])
+    held = {name: own for name, own in vars(found).items() if name.startswith("measure")}
+    assert list(held.values()) == [["AP", "RR"]]

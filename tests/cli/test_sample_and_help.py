@@ -47,14 +47,14 @@ def test_train_help_shows_the_ranker(capsys):
     ("words", "meant"),
     [
         (["trian"], "'train'"),
-        (["train", "x", "--ranker", "ada-rank", "--model", "m"], "'adarank'"),
+        (["train", "x", "--ranker", "ada-rnk", "--model", "m"], "'adarank'"),
         (["train", "x", "--ranker", "adarank", "--set", "n_estimator=3", "--model", "m"], "'n_estimators'"),
         (
             ["train", "x", "--ranker", "oblivious-boosting", "--set", "num_leaves=31", "--model", "m"],
             "it is called depth",
         ),
         (["train", "x", "--ranker", "ridge", "--prepare", "minmax-in-query", "--model", "m"], "'min-max-in-query'"),
-        (["train", "--list", "ranksvm"], "'rank-svm'"),
+        (["train", "--list", "ranksvmm"], "'rank-svm'"),
     ],
 )
 def test_typos_get_the_nearest_name(words, meant, capsys):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-
 import pytest
 
 import truerank
 from truerank.calibration import CALIBRATORS, calibrator_class
-from truerank.cli import main, ranker_options
-from truerank.cli.parser import typed_here
+from truerank.cli import command_parser, main, ranker_options
 from truerank.core.errors import InvalidInputError
 from truerank.core.method_names import METHODS, called_here
 from truerank.models.registry import RANKERS, ranker_class
@@ -38,31 +35,48 @@ def test_no_name_of_a_ranker_stands_for_another():
     assert not {name.replace("-", "") for name in RANKERS} & set(METHODS)
 
 
-@pytest.mark.parametrize("name", PEOPLE_TYPE)
-def test_the_error_names_what_to_type(name, capsys):
-    hint = typed_here(name)
-    assert hint
+@pytest.mark.parametrize("name", [name for name in PEOPLE_TYPE if called_here(name).kind == "ranker"])
+def test_rankers_are_made_by_the_names_of_papers(name):
+    method = called_here(name)
+    ranker = ranker_options.make_ranker(name, {})
+    assert type(ranker).__name__ == method.cls
+    for key, value in ranker_options.parse_settings([method.setting] if method.setting else []).items():
+        assert getattr(ranker, key) == value
     with pytest.raises(InvalidInputError) as error:
         ranker_class(name)
-    assert str(error.value).endswith(str(called_here(name)))
-    assert main(["train", "none.txt", "--model", "none.json", "--ranker", name]) == 2
-    assert hint in capsys.readouterr().err
+    assert str(error.value).endswith(str(method))
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("ListNet", "list-net"), ("RankSVM", "rank-svm"), ("rankboost", "rank-boost")]
+)
+def test_rankers_are_found_without_case_and_punctuation(name, own):
+    assert ranker_options.ranker_named(name) == (own, [])
+
+
+def test_the_setting_of_a_paper_is_one_of_the_command(tmp_path, capsys):
+    data = tmp_path / "d.txt"
+    data.write_text("".join(f"{k % 2} qid:{q} 1:{k} 2:{k * q}\n" for q in range(1, 4) for k in range(6)))
+    words = ["train", str(data), "--model", str(tmp_path / "m.json"), "--ranker", "AdaRank-NDCG", "--set"]
+    assert main([*words, "n_estimators=2"]) == 0
+    model = truerank.load_model(tmp_path / "m.json")
+    assert (model.measure, model.n_estimators) == ("nDCG@10", 2)
+    capsys.readouterr()
+    assert main([*words, "measure=AP"]) == 2
+    assert "--set measure has the values nDCG@10 and AP" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["bennett", "A-Laplace", "gauss", "lr+noise"])
-def test_calibrators_are_found_by_the_names_of_the_paper(name, capsys):
-    assert main(["calibrate", "--scores", "s", "--data", "d", "-o", "c.json", "--method", name]) == 2
-    hint = typed_here(name)
-    assert hint in capsys.readouterr().err
+def test_calibrators_are_found_by_the_names_of_the_paper(name):
+    words = ["--scores", "s", "--data", "d", "-o", "c.json", "--method", name]
+    own = command_parser("calibrate")[1].parse_args(words).method
+    assert own == called_here(name).name
+    assert own in CALIBRATORS
     with pytest.raises(InvalidInputError) as error:
         calibrator_class(name)
     assert str(error.value).endswith(str(called_here(name)))
-    typed = shlex.split(hint.rpartition(": ")[2])
-    assert typed[:3] == ["truerank", "calibrate", "--method"]
-    assert typed[3] in CALIBRATORS
 
 
 @pytest.mark.parametrize("name", ["nothing", "", "-", "é"])
 def test_other_names_have_no_hint(name):
     assert called_here(name) is None
-    assert typed_here(name) == ""

@@ -188,8 +188,11 @@ def test_runs_whose_ranks_contradict_their_scores(tmp_path, monkeypatch, capsys)
     run("ranks", lambda q, k: k)
     run("tied", lambda q, k: 1)
     run("any", lambda q, k: rng.random())
+    parts = [(f"d{4 * part + k}", k, 8 - 4 * part - k) for part in (0, 1) for k in range(1, 5)]
+    both = (f"{q} Q0 {document} {rank} {score} merged\n" for q in range(5) for document, rank, score in parts)
+    (tmp_path / "merged.run").write_text("".join(both))  # from two collections, with ranks within each
     (tmp_path / "qrels").write_text("".join(f"{q} 0 d1 1\n" for q in range(5)))
-    names = ["right", "distances", "ranks", "tied", "any"]
+    names = ["right", "distances", "ranks", "tied", "any", "merged"]
     report, err = told(capsys, "compare", "--qrels", "qrels", *(f"{name}.run" for name in names))
     assert codes(report) == ["contradicting-ranks", "ties", "unjudged-documents"]
     remark = next(one for one in report["remarks"] if one["code"] == "contradicting-ranks")

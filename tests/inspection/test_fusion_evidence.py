@@ -38,6 +38,8 @@ def test_values_are_those_of_fitting_and_evaluating_by_hand(worth, evidence):
     by_rrf, by_run = values(fuse(runs, "rrf")), {name: values(as_run(run, name)) for name, run in runs.items()}
     topics = pool.query_ids.tolist()
     np.testing.assert_allclose(evidence.per_query["MAP"]["rrf"], [by_rrf[topic] for topic in topics], atol=1e-12)
+    held_out = values(evidence.held_out["learned"])
+    np.testing.assert_allclose(evidence.per_query["MAP"]["learned"], [held_out[topic] for topic in topics], atol=1e-12)
     for fold, best in zip(query_folds(len(topics), 3, random_state=0), evidence.best_runs):
         train = [topic for i, topic in enumerate(topics) if i not in fold]
         means = {name: np.mean([found[topic] for topic in train]) for name, found in by_run.items()}

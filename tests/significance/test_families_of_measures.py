@@ -64,7 +64,7 @@ def test_holm_goes_over_all_pairs_and_measures(test):
     measured, found = two_measures(test=test)
     p = [pair.p_adjusted for one in found for pair in one.pairs]
     assert p == holm(paired_tests(test, columns(measured)).p).tolist()
-    assert "p corrected by holm for 6 comparisons (3 pairs × 2 measures)" in str(found[0])
+    assert "p corrected by Holm for 6 comparisons (3 pairs × 2 measures)" in str(found[0])
 
 
 def test_comparisons_are_one_family():

@@ -129,6 +129,8 @@ def main(argv: list[str] | None = None) -> int:
         if strange:
             if strange[0].startswith("-"):
                 more = nearest(strange[0].partition("=")[0], wording.options)
+                if "--set" in wording.options:
+                    more += ". Write a parameter of the ranker as --set NAME=VALUE"
             else:
                 places = [str(own.metavar or own.dest) for own in parser._get_positional_actions()]
                 more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"

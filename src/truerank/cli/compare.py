@@ -20,9 +20,7 @@ class Arguments(
     options.Record,
     options.Planned,
 ):
-    measure: list[str] = option(
-        'measures, such as "AP nDCG@10"', "NAME …", names="--measure --measures", default=["nDCG@10"]
-    )
+    measure: list[str] = option('measures, such as "AP nDCG@10"', "NAME …", default=["nDCG@10"])
     all_pairs: bool = option("compare all pairs instead of pairs with a baseline")
     correction: options.Correction | None = option(
         "correction for several comparisons (default: max-t; holm for wilcoxon and sign)",

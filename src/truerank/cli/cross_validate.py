@@ -51,7 +51,7 @@ class Arguments(options.Learning, options.Folds, options.Clustered, options.Reco
     curve: bool = option("learning curve: train on more and more queries of one file, and test on its first fold")
     grid: list[str] = option("values to choose from by the validation queries of each fold", "key=v1,v2,… …")
     select: str | None = option("measure that chooses among --grid (default: AP)", "MEASURE")
-    measures: str = option("measures to report, separated by blanks", "NAMES", default="nDCG@10 nDCG@5 AP")
+    measures: list[str] = option("measures to report", "NAME …", default=["nDCG@10 nDCG@5 AP"])
     scores: str | None = option(
         "output file of the scores of the test queries (for a folder of folds, an output folder)",
         "OUT",
@@ -100,7 +100,7 @@ def run(args: Arguments) -> int:
         if args.categorical:
             common.set_categorical(candidates[0], data, args)
         found: Any = truerank.cross_validate(
-            {args.ranker: candidates[0]} | others, data, args.measures, cv=folds, repeats=args.repeats or 1,
+            {args.ranker: candidates[0]} | others, data, " ".join(args.measures), cv=folds, repeats=args.repeats or 1,
             grid={args.ranker: {inner + key: values for key, values in grid.items()}}, select=args.select or "AP",
             convention=args.convention, random_state=args.seed or 0, **common.given(args, "seeds", "state"),
         )  # fmt: skip
@@ -108,7 +108,7 @@ def run(args: Arguments) -> int:
         chosen = [{key.removeprefix(inner): one[key] for key in one} for one in found.settings[args.ranker]]
         found.settings[args.ranker][:] = chosen
     if args.scores is not None:
-        _write_scores(args, args.scores, data, found.scores[args.ranker], folds)
+        _write_scores(args, args.scores, data, found.scores[args.ranker])
     if args.seeds:
         common.note(f"{found.fits} fits, {found.cpu_seconds:.1f} CPU seconds")
     report, text = found.to_dict(), str(found)
@@ -130,19 +130,18 @@ def _seed(args: Arguments, name: str) -> int | None:
     return args.seed if idle or (_draws(name) and not args.seeds) else None
 
 
-def _write_scores(args: Arguments, target: str, data: Any, scores: Any, folds: Any) -> None:
+def _write_scores(args: Arguments, target: str, data: Any, scores: Any) -> None:
     """Write the scores of the tested rows: of a file in its order, of a folder in a file for each fold."""
-    import numpy as np
+    from truerank.io.scores import by_fold
 
     if not Path(args.folds).is_dir():
         common.write_scores(target, scores)
         return
     Path(target).mkdir(parents=True, exist_ok=True)
-    query = data.restore(data.query_index)
     with one_step():
-        for fold in folds:
-            args.outputs.add(path := f"{target}/{fold.name.replace(' ', '-')}.txt")
-            common.write_scores(path, scores[np.isin(query, fold.test)])
+        for path, rows in by_fold(target, data).items():
+            args.outputs.add(path)
+            common.write_scores(path, scores[rows])
 
 
 def _next(args: Arguments, data: Any) -> None:
@@ -211,7 +210,7 @@ def _curve(args: Arguments, settings: dict[str, Any]) -> int:
         common.set_categorical(ranker, data, args)
     first = folds_of(data, args.cv, random_state=args.seed)[0]
     found = truerank.learning_curve(
-        ranker, data.take_queries(first.train), data.take_queries(first.test), measure=args.measures.split()[0],
+        ranker, data.take_queries(first.train), data.take_queries(first.test), measure=args.measures[0].split()[0],
         convention=args.convention, random_state=args.seed or 0,
     )  # fmt: skip
     report = found.to_dict()

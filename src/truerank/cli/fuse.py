@@ -1,9 +1,10 @@
 """`truerank fuse`: fuse several runs by a rule, by weights learned from judged topics, or by a learned model.
 
 Fuse runs in one of four ways. --method fuses by a rule. --sum adds up a feature of the runs, such as the scores that a
-search engine normalises, with given weights. --qrels learns weights from judged topics, compares the
-result with the rules by cross-validation over topics, and saves it with --model. --model alone applies a learned
-fusion to runs of new topics. The name of a run is the name of its file without the ending.
+search engine normalises, with given weights. --qrels learns weights from judged topics, compares the result with the
+rules by cross-validation over topics, and saves it with --model; -o then fuses each topic with weights that were
+learned from other topics. --model alone applies a learned fusion to runs of new topics. The name of a run is the name
+of its file without the ending.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Arguments(options.Judged, options.Topics, options.Json):
     depth: int | None = option("documents kept for each topic (default: 1000)", "N", type=positive)
     tag: str | None = option("tag of the fused run (default: fusion, or the method)", "NAME", type=one_word)
     learn = within("learning (with --qrels)", to="qrels", why=_OF_LEARNING)
-    ranker: str | None = learn("ranker to train; `truerank train --list` lists them (default: list-net)", "NAME")
+    ranker: str | None = learn(
+        "ranker to train; `truerank train --list` lists them (default: list-net)", "NAME", action=options.RankerName
+    )
     set: list[str] = learn("parameters of the ranker", "key=value …")
     features: str | None = learn(
         "features of runs: min-max, score, z-score, percentile, reciprocal-rank, presence, agreement, score-bins, gap, "
@@ -161,9 +164,11 @@ def _learn(args: Arguments) -> int:
         pool, model, others=others, measures=measures, convention=convention, depth=args.depth or DEPTH,
         topics=args.topics, random_state=seed, **common.given(args, "cv"),
     )  # fmt: skip
+    held_out = evidence.held_out["learned"]
     if others and not evidence.better_than("one-weight"):
         common.note("weights by query are not significantly better, so the model has one weight for each run")
         model, ranker_name = others["one-weight"], "nonnegative-list-net"
+        held_out = evidence.held_out["one-weight"]
     model.fit(pool)
     assert pool.unretrieved is not None
     report: dict[str, Any] = evidence.to_dict() | {
@@ -181,19 +186,23 @@ def _learn(args: Arguments) -> int:
         if args.model is not None:
             truerank.save_model(model, args.model)
         if args.output is not None:
-            text = _write(model.predict(pool, depth=args.depth, tag=args.tag or "fusion"), args)
+            held_out.tag = args.tag or "fusion"
+            text = _write(held_out, args)
             if text and not args.json:
-                common.note(text)
+                common.note(f"{text}; each topic is fused with weights that were learned from other topics")
     if args.json:
         common.print_report(args, report)
     else:
         _print(report, evidence, args)
-    if args.model is None:
+    if args.output not in (None, "-"):
+        next_command(
+            Arguments(systems=[*args.runs, args.output], qrels=args.qrels, topics=args.topics, json=args.json),
+            "compare",
+        )
+    elif args.model is None:
         next_command(args.but(systems=args.runs, runs=[]), "fuse", model="fusion.json")
     else:
-        next_command(
-            Arguments(systems=args.runs, model=args.model, json=args.json), "fuse", output=args.output or "fused.run"
-        )
+        next_command(Arguments(systems=args.runs, model=args.model, json=args.json), "fuse", output="fused.run")
     return 0
 
 

@@ -29,7 +29,7 @@ def next_command(args: Options, command: str, **own: Any) -> None:
     for name, (_, declared) in accepted.DECLARED.items():
         value = getattr(following, name)
         if is_given(value) and value != accepted.DEFAULTS[name] and following.refusing(name) is None:
-            option = [own for own in declared.names(name) if own != "-o"][:1]
+            option = [own for own in declared.names(name) if own.startswith("--")][:1]
             values = [] if value is True else [*map(str, value if isinstance(value, list) else [value])]
             if option and values and values[0].startswith("-"):
                 option, values = [f"{option[0]}={values[0]}"], values[1:]

@@ -9,8 +9,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from truerank.cli.parser import Options as Options
-from truerank.cli.parser import OutputFile, Rule, argument, n_threads, only, option, positive, typed_here, within
-from truerank.core.method_names import called_here
+from truerank.cli.parser import OutputFile, Rule, argument, n_threads, only, option, positive, within
 from truerank.io.judgements.places import AGGREGATES
 
 if TYPE_CHECKING:
@@ -235,13 +234,17 @@ class Planned(Options):
 NO_PLAN = "has no effect with --plan, which has estimates of its own"
 
 
-class _RankerName(argparse.Action):
-    """Store the name of a ranker, whose parameters a following `--help` describes."""
+class RankerName(argparse.Action):
+    """Store a ranker's name, with the `--set` of its name in a paper; a following `--help` describes its parameters."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
-        setattr(namespace, self.dest, values)
+        from truerank.cli.ranker_options import ranker_named
+
+        name, settings = ranker_named(values)
+        setattr(namespace, self.dest, name)
+        namespace.set = [*settings, *namespace.set]
         general = type(parser).format_help
-        parser.__dict__["format_help"] = lambda: general(parser) + parameters_text(values)
+        parser.__dict__["format_help"] = lambda: general(parser) + parameters_text(name)
 
 
 class Learner(Options):
@@ -249,10 +252,11 @@ class Learner(Options):
 
     FIRST = True
     ranker: str = option(
-        "ranker to train; `truerank train --list` lists them, and --ranker NAME --help describes one",
+        "ranker to train, also by its name in papers; `truerank train --list` lists them, and --ranker NAME --help "
+        "describes one",
         "NAME",
         default="oblivious-boosting",
-        action=_RankerName,
+        action=RankerName,
     )
     set: list[str] = option("parameters of the ranker; values are read as JSON, else as strings", "key=value …")
     seed: int | None = option("random seed (default: 0)", "N")
@@ -273,16 +277,11 @@ class Learning(Learner, Categorical, Grades, Position):
 
 
 def parameters_text(name: str) -> str:
-    """Return the parameters of a ranker from its docstring, or the ranker to which a name in a paper refers."""
+    """Return the parameters of a ranker from its docstring."""
     import inspect
 
-    from truerank.models.registry import RANKERS, ranker_class
+    from truerank.models.registry import ranker_class
 
-    if name not in RANKERS:
-        method = called_here(name)
-        if method is None:
-            return f"\n{name!r} is no ranker; truerank train --list lists them\n"
-        return f"\n{name} is {typed_here(name)}\n" + (parameters_text(method.name) if method.kind == "ranker" else "")
     text = inspect.getdoc(ranker_class(name)) or ""
     _, _, section = text.partition("Parameters\n----------\n")
     lines = section.splitlines()

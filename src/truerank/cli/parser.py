@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 from truerank.core.errors import TruerankError, Wording
 from truerank.core.files import check_target, identity
-from truerank.core.method_names import called_here
+from truerank.core.method_names import bare, called_here
 
 
 class UsageError(TruerankError):
@@ -26,25 +26,19 @@ class Parser(argparse.ArgumentParser):
         """Raise a `UsageError`."""
         raise UsageError(message)
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as error:
-            hint = typed_here(str(value))
-            raise argparse.ArgumentError(action, f"{value!r} is {hint}" if hint else error.message) from None
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        value = super()._get_value(action, text)
+        choices = {bare(str(own)): own for own in action.choices or ()}
+        method = called_here(text)
+        return choices.get(bare(method.name if method else text), value) if value not in choices.values() else value
 
 
-def typed_here(name: str) -> str:
-    """Return the class and the options to which a name refers, or "".
+class _Values(argparse.Action):
+    """Collect the values of an option, also of one that is given several times, in place of its default."""
 
-    >>> typed_here("Fuzzy_Trees")
-    "ObliviousBoosting(leaves='fuzzy'): --ranker oblivious-boosting --set leaves=fuzzy"
-    """
-    method = called_here(name)
-    if method is None:
-        return ""
-    words = f"--ranker {method.name}" if method.kind == "ranker" else f"truerank calibrate --method {method.name}"
-    return f"{method}: {words}" + (f" --set {method.setting}" if method.setting else "")
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        held = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, values if held is self.default else [*held, *values])
 
 
 class OptionWording(Wording):
@@ -212,6 +206,9 @@ def is_given(value: Any) -> bool:
     return value is not None and value is not False and value != []
 
 
+_USUAL = {"output": "-o --output", "measure": "-m --measure --measures", "measures": "-m --measures --measure"}
+
+
 class Declared(NamedTuple):
     """The declaration of a field by `option` or `argument`."""
 
@@ -222,8 +219,11 @@ class Declared(NamedTuple):
 
     def names(self, field: str) -> list[str]:
         """Return the names of the option of a field; none for an argument."""
-        usual = f"{'-o ' if field == 'output' else ''}--{field.replace('_', '-')}"
-        return [] if self.positional else self.settings.get("names", usual).split()
+        return (
+            []
+            if self.positional
+            else self.settings.get("names", _USUAL.get(field, f"--{field.replace('_', '-')}")).split()
+        )
 
 
 def option(text: str, value: str = "", **settings: Any) -> Any:
@@ -415,8 +415,8 @@ def _add(group: argparse._ActionsContainer, name: str, kind: str, declared: Decl
         nargs = {(True, False): "?", (True, True): "*", (False, True): "+"}.get((value[0] == "[", " …" in value))
         if nargs:
             settings["nargs"] = nargs
-        if nargs == "+" and not declared.positional and not default:
-            settings["action"] = "extend"
+        if nargs == "+" and not declared.positional:
+            settings["action"] = _Values
     if is_given(default):
         shown = " ".join(default) if isinstance(default, list) else default
         text += "" if "(default" in text else f" (default: {shown})"

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import filterfalse
 from typing import Any
 
-from truerank.cli.parser import UsageError, typed_here
+from truerank.cli.parser import UsageError
+from truerank.core.method_names import bare, called_here
 from truerank.core.names import nearest, resolve, unknown
 from truerank.core.printing import note
 from truerank.models import registry
@@ -24,8 +25,8 @@ def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
         key = key.strip().replace("-", "_")
         if not equals or not key:
             raise UsageError(f"{option} must be {form}, got {pair!r}")
-        if key in found:
-            raise UsageError(f"{option} {key} was given twice. Write it once")
+        if found.get(key, text) != text:
+            raise UsageError(f"{option} {key} has the values {found[key]} and {text}. Write one")
         found[key] = text
     return found
 
@@ -71,23 +72,38 @@ def listed(text: str) -> list[Any] | None:
     return value if isinstance(value, list) and value else None
 
 
+def ranker_named(name: str) -> tuple[str, list[str]]:
+    """Return the command line name of a ranker, and its `--set`, by this name or one in papers; others are misuse.
+
+    >>> ranker_named("ListNet"), ranker_named("SVM-MAP")
+    (('list-net', []), ('measure-svm', ['measure=AP']))
+    """
+    if name in registry.RANKERS:
+        return name, []
+    method = called_here(name)
+    if method is not None and method.kind == "ranker":
+        return method.name, [method.setting] if method.setting else []
+    same = [own for own in registry.RANKERS if bare(own) == bare(name)]
+    if not same:
+        raise UsageError(unknown(registry.RANKERS, name, "ranker"))
+    return same[0], []
+
+
 def ranker_class(name: str) -> type[Any]:
-    """Return the class of a ranker by its command line name; any other name is misuse."""
-    if name not in registry.RANKERS:
-        typed = typed_here(name)
-        raise UsageError(f"{name!r} is {typed}" if typed else unknown(registry.RANKERS, name, "ranker"))
-    return resolve(registry.RANKERS[name])
+    """Return the class of a ranker by its command line name, or one in papers."""
+    return resolve(registry.RANKERS[ranker_named(name)[0]])
 
 
 def make_ranker(
     name: str, settings: dict[str, Any], seed: int | None = None, prepare: Sequence[str] | None = None
 ) -> Any:
-    """Return a ranker by its command line name, after the transformers of `--prepare`. Unknown names and parameters
-    are misuse. A note on stderr states that a seed has no effect.
+    """Return a ranker by its name (see `ranker_named`), after the transformers of `--prepare`. Unknown names and
+    parameters are misuse. A note on stderr states that a seed has no effect.
     """
     from truerank.compat.other_names import advice
 
-    cls = ranker_class(name)
+    own, papers = ranker_named(name)
+    cls, settings = resolve(registry.RANKERS[own]), parse_settings(papers) | settings
     known = cls().get_params(deep=False)
     unknown = list(filterfalse(known.__contains__, settings))
     if unknown:

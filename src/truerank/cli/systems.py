@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -66,10 +67,7 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
     named = [*args.systems, *args.named]
     if (args.data is None) == (args.qrels is None):
         if args.data is None and len(named) > 1:
-            raise common.UsageError(
-                f"no judgements are named. For models, add --data FILE (--data {named[-1]} if this is the file of "
-                "judged rows), for TREC runs --qrels FILE"
-            )
+            raise common.UsageError(f"no judgements are named. {_where_judged(named)}")
         raise common.UsageError(
             "give either --qrels FILE with runs, or --data FILE with models, --scores FILE … or --baseline COLUMN"
         )
@@ -91,6 +89,20 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
     convention: Convention = args.convention or (DEFAULT_CONVENTION if args.qrels is None else QRELS_CONVENTION)
     about = f" (the default for {'judged rows' if args.qrels is None else 'runs and qrels'})"
     return Named(models, runs, files, names, convention, "" if args.convention else about)
+
+
+def _where_judged(named: Sequence[str]) -> str:
+    """Return how to name the judgements, which may be among the systems."""
+    from truerank.io.letor.grammar import NUMBER
+    from truerank.io.streams import Source
+
+    for name in filter(os.path.isfile, named):
+        with Source(name) as stream:
+            words = stream.peek().partition(b"\n")[0].split()
+        if len(words) == 4 and NUMBER.fullmatch(words[3]):
+            return f"{name} has the four columns of qrels. Write --qrels {name}"
+    own = f"--data {named[-1]} if this is the file of judged rows"
+    return f"For models, add --data FILE ({own}), for TREC runs --qrels FILE"
 
 
 def experiment_of(

@@ -23,6 +23,8 @@ class Method(NamedTuple):
 # Method -> names, compared without case and punctuation.
 _NAMES: dict[Method, str] = {
     Method("AdaRank", "adarank"): "xu-li",
+    Method("AdaRank", "adarank", "measure=AP"): "adarank-map",
+    Method("AdaRank", "adarank", "measure=nDCG@10"): "adarank-ndcg",
     Method("RankBoost", "rank-boost"): "freund",
     Method("MeasureSVM", "measure-svm", "measure=AP"): "svm-map yue structural-svm ssvm map-svm",
     Method("MeasureSVM", "measure-svm", "measure=ROC"): "svm-roc svm-auc svm-perf",
@@ -47,7 +49,14 @@ _NAMES: dict[Method, str] = {
     Method("PlattCalibrator", "platt", "", "calibrator"): "platt platt-scaling lr+noise",
     Method("IsotonicCalibrator", "isotonic", "", "calibrator"): "isotonic-regression pav",
 }
-METHODS = {re.sub(r"\W|_", "", name): method for method, names in _NAMES.items() for name in names.split()}
+
+
+def bare(name: str) -> str:
+    """Return a name without case and punctuation."""
+    return re.sub(r"\W|_", "", name).lower()
+
+
+METHODS = {bare(name): method for method, names in _NAMES.items() for name in names.split()}
 
 
 def called_here(name: str) -> Method | None:
@@ -56,4 +65,4 @@ def called_here(name: str) -> Method | None:
     >>> print(called_here("Fuzzy_Trees"))
     ObliviousBoosting(leaves='fuzzy')
     """
-    return METHODS.get(re.sub(r"\W|_", "", name).lower())
+    return METHODS.get(bare(name))

@@ -202,7 +202,7 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
             own = _predicted(one.model, place, data, known)
         else:
             label = "scores" if len(systems) == 1 else f"scores of {name!r}"
-            sign, stated, given = _values(name, one, columns, judgements.n_rows)
+            sign, stated, given = _values(name, one, columns, data, judgements.n_rows)
             grouped = getattr(data, "grouped_scores", None)  # of rows in parts
             own = scores_in_order(given, judgements, order, label) if grouped is None else grouped(given)
             if not stated:
@@ -257,10 +257,10 @@ def _stated(entry: str) -> tuple[str, float | None]:
 
 def read_stated(entry: str, data: Any) -> np.ndarray:
     """Return the scores of a file in the file's order, higher is better; reject scores that may be ranks."""
-    from truerank.io.scores import read_scores
+    from truerank.io.scores import read_scores_of
 
     path, order = stated_order(entry)
-    scores = read_scores(path, data.n_rows)
+    scores = read_scores_of(path, data, data.n_rows)
     if order is not None:
         return order * scores
     check_order(ranks_as_scores({path: data.grouped(scores)}, data.offsets))
@@ -292,13 +292,15 @@ def _column(rows: Any, name: str, where: str) -> np.ndarray:
     return own
 
 
-def _values(name: str, system: Any, columns: Mapping[str, np.ndarray], n_rows: int) -> tuple[float, bool, Any]:
+def _values(
+    name: str, system: Any, columns: Mapping[str, np.ndarray], data: Any, n_rows: int
+) -> tuple[float, bool, Any]:
     """Return scores in the caller's row order, their sign, and whether their order was stated."""
     if isinstance(system, str | os.PathLike):
-        from truerank.io.scores import read_scores
+        from truerank.io.scores import read_scores_of
 
         path, order = stated_order(os.fspath(system))
-        return order or 1.0, order is not None, columns[path] if path in columns else read_scores(path, n_rows)
+        return order or 1.0, order is not None, columns[path] if path in columns else read_scores_of(path, data, n_rows)
     order = _stated(name)[1]
     return order or 1.0, order is not None, system
 

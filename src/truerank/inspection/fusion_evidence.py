@@ -17,6 +17,7 @@ from truerank.data.splits import query_folds
 from truerank.features.fusion import METHODS
 from truerank.features.rules import comb_sum
 from truerank.features.run_pool import RunPool
+from truerank.io.trec import Run
 from truerank.measures import mean_of, parse_measures
 from truerank.measures.base import Measure
 from truerank.measures.coverage import Coverage, covered_topics
@@ -46,6 +47,8 @@ class FusionEvidence(Result):
         (with the runs' training means), "best-run" (the best run on the training topics); also judged documents only.
     best_runs : list of str
         The best run on the training topics of each fold.
+    held_out : dict of str to Run
+        The run of each learned fusion, whose topics are fused with weights learned from other topics.
     recommended, reason : str
         "learned" if it is better by the first measure than every other method and the best single run, each with a
         corrected p below 0.05. Otherwise, the highest mean among the methods that are not significantly worse.
@@ -65,9 +68,11 @@ class FusionEvidence(Result):
         n_folds: int,
         random_state: RandomState,
         coverage: Coverage | None = None,
+        held_out: Mapping[str, Run] | None = None,
     ) -> None:
         self.measures, self.per_query, self.judged_only = measures, per_query, judged_only
         self.query_ids, self.best_runs, self.n_folds, self.coverage = query_ids, best_runs, n_folds, coverage
+        self.held_out = dict(held_out or {})
         measured = [
             MeasuredValues(values, name, measures[name].convention, measures[name].higher_is_better, by=measures[name])
             for name, values in per_query.items()
@@ -253,7 +258,8 @@ def cross_validate_fusion(
         for labels in ({name: name for name in parsed}, condensed)
     )
     ids = np.array([*pool.query_ids.tolist(), *absent], dtype=str)
-    return FusionEvidence(parsed, per_query, judged_only, ids, best_runs, len(parts), random_state, coverage)
+    held_out = {name: pool.to_run(own, depth=depth, tag=name) for name, own in learned.items()}
+    return FusionEvidence(parsed, per_query, judged_only, ids, best_runs, len(parts), random_state, coverage, held_out)
 
 
 def titled(measures: MeasuresLike, convention: str) -> dict[str, Measure]:

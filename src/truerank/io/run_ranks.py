@@ -16,16 +16,21 @@ def contradicts_ranks(text: bytes) -> bool:
     """
     lines = text.split(b"\n", _LINES)[:_LINES]
     rows = [row for line in lines if len(row := line.split()) > 5 and row[0][:1] != b"#"]
+    if not rows:
+        return False
     try:
         rank = np.array([row[3] for row in rows], dtype=np.float64)
         score = np.array([row[4] for row in rows], dtype=np.float64)
     except ValueError:
         return False
-    _, topic = np.unique([row[0] for row in rows], return_inverse=True) if rows else (None, np.zeros(0, np.int64))
+    _, topic = np.unique([row[0] for row in rows], return_inverse=True)
     order = np.lexsort((rank, topic))
-    later = (np.diff(topic[order]) == 0) & (np.diff(rank[order]) > 0)
-    steps = later * np.sign(np.diff(score[order]))
-    balance = np.bincount(topic[order][1:], weights=steps)
+    topic, rank = topic[order], rank[order]
+    # The best score of each rank: a run merged from collections has rows of one rank, whose order means nothing.
+    firsts = np.flatnonzero(np.append(True, (np.diff(topic) != 0) | (np.diff(rank) != 0)))
+    best, topic = np.maximum.reduceat(score[order], firsts), topic[firsts]
+    steps = (np.diff(topic) == 0) * np.sign(np.diff(best))
+    balance = np.bincount(topic[1:], weights=steps)
     reversed_ = steps.sum() > 3.0 * np.sqrt(np.count_nonzero(steps))  # no ranks that have nothing to do with the scores
     return bool(reversed_ and (balance > 0).sum() > (balance < 0).sum())
 

@@ -1,8 +1,10 @@
-"""Score files: one number on each line, in the order of the data's rows."""
+"""Score files: one number on each line, in the order of the data's rows, or a folder with such a file for each fold."""
 
 from __future__ import annotations
 
 import math
+import os
+from typing import Any
 
 import numpy as np
 
@@ -44,3 +46,19 @@ def read_scores(source: object, n_rows: int | None = None) -> np.ndarray:
             name,
         )
     return np.array(scores, dtype=np.float64)
+
+
+def by_fold(folder: str, data: Any) -> dict[str, np.ndarray]:
+    """Return the rows that each fold of `data` tests, a mask in the order of the rows, by the file of its scores."""
+    query = data.restore(data.query_index)
+    return {f"{folder}/{fold.name.replace(' ', '-')}.txt": np.isin(query, fold.test) for fold in data.folds}
+
+
+def read_scores_of(path: str, data: Any, n_rows: int) -> np.ndarray:
+    """Read the scores of a file, or of the folder that cross-validation over published folds writes."""
+    if not (hasattr(data, "folds") and os.path.isdir(path)):
+        return read_scores(path, n_rows)
+    scores = np.zeros(n_rows)
+    for file, rows in by_fold(path, data).items():
+        scores[rows] = read_scores(file, int(rows.sum()))
+    return scores

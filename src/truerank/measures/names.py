@@ -35,6 +35,8 @@ from truerank.measures.roc_area import ROCArea, WrongPairs
 from truerank.measures.trec_measure import TrecMeasure, trec_measure
 from truerank.measures.winner_takes_all import WinnerTakesAll
 
+_CUTOFFS = re.compile(r"\b([A-Za-z]\w*)\.(\d+(?:,\d+)+)(?=[\s,]|$)")  # P.5,10 of trec_eval
+
 AP = AveragePrecision()
 nDCG = NormalisedDCG()
 DCG = DiscountedCumulativeGain()
@@ -157,7 +159,7 @@ def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION)
     elif isinstance(measures, Measure) or callable(measures) or not isinstance(measures, Iterable):
         items = [measures]
     else:
-        items = list(measures)
+        items = [name for item in measures for name in (split_names(item) if _has_cutoffs(item) else [item])]
     result: dict[str, Measure] = {}
     for item in items:
         parsed = parse_measure(item, convention)
@@ -174,10 +176,18 @@ def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION)
     return result
 
 
+def _has_cutoffs(item: object) -> bool:
+    return isinstance(item, str) and _CUTOFFS.fullmatch(item.strip()) is not None
+
+
 def split_names(text: str) -> list[str]:
-    """Split names at spaces and commas outside of parentheses."""
+    """Split names at spaces and commas outside of parentheses.
+
+    >>> split_names("AP, RBP(p=0.8, rel=1) P.5,10")  # trec_eval's cutoffs
+    ['AP', 'RBP(p=0.8, rel=1)', 'P.5', 'P.10']
+    """
     names, depth = [""], 0
-    for character in text:
+    for character in _CUTOFFS.sub(lambda found: " ".join(f"{found[1]}.{k}" for k in found[2].split(",")), text):
         depth += (character == "(") - (character == ")")
         if depth <= 0 and (character.isspace() or character == ","):
             names.append("")

@@ -30,7 +30,7 @@ def tested(one: Any) -> str:
     """Return the number of queries, the test and the correction in words."""
     sizes = sorted([pair.queries for pair in one.pairs])
     count = ("" if sizes[0] == sizes[-1] else f"{sizes[0]} to ") + counted(sizes[-1], "query")
-    corrected, below = "p not corrected" if one.correction == "none" else f"p corrected by {one.correction}", ""
+    corrected, below = "p not corrected" if one.correction == "none" else f"p corrected by {one.correction.title()}", ""
     if one.correction == "max-t":
         corrected = "p corrected by max-T"
         if one.n_comparisons > 1:
