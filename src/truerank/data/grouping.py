@@ -236,7 +236,7 @@ class Grouping(RowsByQuery):
         return values if self.order is None else at_places(values, self.order)
 
 
-def in_query_order(given: Any, rows: RowsByQuery, what: str, *others: Any) -> Any:
+def in_query_order(given: Any, rows: Grouping, what: str, *others: Any) -> Any:
     """Return values of queries in the order of `rows` from a mapping or Series by query id, or an array unchanged.
 
     `others` are the other arguments: a Series with their index has values by row. Values of other queries are ignored.

@@ -51,8 +51,8 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: Any, data: Any,
         return segments
     if not isinstance(segments, str):
         grouping = group_rows(given[1]) if data is None else data
-        labels = value_of_each_query(segments, grouping, "segments", *given)
-        return dict(zip(map(str, grouping.query_ids.tolist()), id_texts(labels.tolist())))
+        own = value_of_each_query(segments, grouping, "segments", *given)
+        return dict(zip(map(str, grouping.query_ids.tolist()), id_texts(own.tolist())))
     rows = None if place is None else place.chosen([segments], known, {segments: None})
     if not isinstance(rows, RankingData):
         raise InvalidInputError(
