@@ -253,7 +253,7 @@ COMMANDS = [
     ("convert {d}/t.csv {d}/out.txt --query-column topic --to qrels", 1, "queries without documents"),
     ("convert {d}/t.parquet {d}/out.txt", 1, r"t\.parquet: cannot be read as parquet"),
     ("describe-all {d}/good.txt", 2, "unknown command 'describe-all'. Did you mean 'describe'"),
-    ("", 2, "no command is given. `truerank --help` lists the commands"),
+    ("", 2, "no command is given\ntry: truerank --help"),
 ]
 
 

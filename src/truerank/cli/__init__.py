@@ -131,6 +131,10 @@ def main(argv: list[str] | None = None) -> int:
                 more = nearest(strange[0].partition("=")[0], wording.options)
                 if "--set" in wording.options:
                     more += ". Write a parameter of the ranker as --set NAME=VALUE"
+                from truerank.cli.options import Reading
+
+                if strange[0] == "--qrels" and issubclass(declared, Reading):
+                    more = ". To join judgements to features, type: truerank convert QRELS rows.parquet --join FEATURES"
             else:
                 places = [str(own.metavar or own.dest) for own in parser._get_positional_actions()]
                 more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"
@@ -172,7 +176,7 @@ def _named(argv: list[str]) -> tuple[str, list[str]]:
         parser.exit()
     if not first or first.startswith("-"):
         parser.parse_args(argv)
-        parser.error("no command is given. `truerank --help` lists the commands")
+        parser.error("no command is given")
     if first in COMMANDS:
         return first, argv[1:]
     seconds = [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{first} ")]

@@ -275,14 +275,17 @@ def read_qrels(args: options.Ratings, path: str | None = None) -> Qrels:
 
 
 def without_features(path: str, between: str = "\n  ") -> str:
-    """Return a text with the commands that compute features for judgements."""
+    """Return a text with the commands that compute features for judgements, or that reads those in the same file."""
+    from truerank.io.judgements.tables import columns_of_features
+
     own = shlex.quote(path)
+    if columns := columns_of_features(path):
+        return f"read {few(columns)} as features: truerank convert {own} rows.parquet --join {own}"
     return between.join([
         "make features, and train on rows.parquet",
         "from a search engine: truerank features --engine URL --index NAME -o features.json, then what it prints",
         f"from texts: truerank text features --index INDEX --qrels {own} -o rows.parquet",
-        f"from columns of a table: truerank convert {own} rows.parquet --join TABLE --on DOCUMENT_COLUMN, or --on "
-        "QUERY_COLUMN DOCUMENT_COLUMN if it has a row for each query and document",
+        f"from a table or a log of features: truerank convert {own} rows.parquet --join FILE",
     ])  # fmt: skip
 
 

@@ -7,8 +7,9 @@ With --sparse, zeros are omitted from LETOR text.
 
 Convert judgements without features: from Quepid, OpenSearch, RRE, ESCI, BEIR, ranx, PyTerrier and others, found by
 content, to the format of --to. Without --to, a table has one row for each grade and judge, and any other output file
-is TREC qrels. --join adds the columns of a table of documents,
-and lists in OUT.lacking the judged documents that the table lacks, if these are more than three.
+is TREC qrels. --join adds the columns of a table of documents, or of queries and documents, or the features that the
+LTR plugin logged in answers of a search engine, in lines {"query": …, "response": …}. It lists in OUT.lacking the
+judged documents that the table lacks, if these are more than three.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class Arguments(options.Columns, options.Judged):
     fold_queries: bool = option(
         "judgements: make one query of texts that differ in case, blanks or the form of letters only"
     )
-    join: str | None = option("judgements: add the columns of this table of documents, as features", "TABLE")
+    join: str | None = option("judgements: add the columns of this table or log, as features", "FILE")
     on: list[str] | None = option(
-        "columns of --join: that of document ids (default: doc_id, id, …), or those of query and document",
+        "columns of --join: that of document ids, or those of query and document (default: by names and cells)",
         "COLUMN …",
         to="join",
     )

@@ -88,7 +88,11 @@ def _examined(path: str, args: Arguments, client: Any) -> tuple[Any, dict[str, i
         data: Any = common.read_partitions(path, args, client) if on_cluster else _read(path, args)
     grades_alone = data.without_features() if on_cluster else data
     found = [*examine(data), *file_order_finding(grades_alone)]
-    found += [one.message.remark for one in caught if isinstance(one.message, RemarkWarning)]
+    for one in caught:
+        if isinstance(one.message, RemarkWarning):
+            found.append(one.message.remark)
+        else:
+            common.note(f"truerank: warning: {one.message}")
     if args.scores is not None:
         from truerank.experiments.systems import stated_order
 

@@ -17,7 +17,7 @@ FAILURE = 2
 class Arguments(options.Judged, options.Segments, options.Collapse, options.Seed, options.Json):
     new: str = argument("results of the new system", "NEW")
     baseline: str = option("results of the system to compare with", "OLD")
-    gold: str = option("relevant documents of each query", "FILE")
+    gold: str = option("relevant documents of each query", "FILE", names="--gold --qrels")
     measure: str = option("measure to compare", "NAME", default="nDCG@10")
     margin: float = option("largest loss that does not matter, in the unit of the measure", "D", default=0.02)
     at_least: list[str] = option("least means of the new system, such as nDCG@10=0.45", "MEASURE=F …")
@@ -62,5 +62,5 @@ def _bounds(pairs: list[str], option: str) -> dict[str, float]:
         except ValueError:
             bounds[name] = float("nan")
         if not name or bounds[name] != bounds[name]:
-            raise common.UsageError(f"{option} must be NAME=NUMBER, got {pair!r}")
+            raise common.UsageError(f"{option} must be NAME=NUMBER, such as nDCG@10=0.45, got {pair!r}")
     return bounds

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 from truerank.core.errors import TruerankError, Wording
 from truerank.core.files import check_target, identity
 from truerank.core.method_names import bare, called_here
+from truerank.core.names import nearest
 
 
 class UsageError(TruerankError):
@@ -31,6 +32,13 @@ class Parser(argparse.ArgumentParser):
         choices = {bare(str(own)): own for own in action.choices or ()}
         method = called_here(text)
         return choices.get(bare(method.name if method else text), value) if value not in choices.values() else value
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            near = nearest(str(value), map(str, action.choices or ()))
+            raise argparse.ArgumentError(action, error.message + near) from None
 
 
 class _Values(argparse.Action):
@@ -77,7 +85,8 @@ class OptionWording(Wording):
         >>> OptionWording({}).conversion("jobs.csv", {"query": "job", "document": "cv"})
         'type: truerank convert jobs.csv judgements.csv --to ratings --query-column job --document-column cv'
         """
-        words = ["truerank", "convert", path, "judgements.csv", "--to", "ratings"]
+        files = ["JUDGEMENTS", "rows.parquet"] if "join" in arguments else [path, "judgements.csv", "--to", "ratings"]
+        words = ["truerank", "convert", *files]
         for name, value in arguments.items():
             option = f"--{OPTION_NAMES.get(name, name)}"
             words += [f"{option}={value}"] if value.startswith("-") else [option, value]

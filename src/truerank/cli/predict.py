@@ -65,7 +65,8 @@ def run(args: Arguments) -> int:
     run = Run(data.query_ids, data.offsets, ids, scores)
     truerank.write_run(run, args.output or "-", tag=args.tag or "truerank", depth=args.depth)
     written = f"ranked documents of {common.counted(data.n_queries, 'query')}"
-    return _tell_written(args, written, model, data.y is not None, systems=[args.output], data=None, qrels=args.data)
+    are_qrels = data.y is not None and data.doc_ids is not None
+    return _tell_written(args, written, model, are_qrels, systems=[args.output], data=None, qrels=args.data)
 
 
 def _tell_written(args: Arguments, what: str, model: Any, graded: bool, **files: Any) -> int:

@@ -79,7 +79,7 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
     if twice := repeated(files):
         raise common.UsageError(f"{twice[0]} is named twice. Name each system once")
     names = unlike_names(list(map(run_name, files)), files)
-    column = args.baseline if args.data is not None else None
+    column = args.baseline if args.data is not None or os.path.isfile(args.baseline or "") else None
     if column is not None and not {column, common.printable(column)} & {*files, *names}:
         files = [*files, column]
         names = unlike_names(list(map(run_name, files)), files)

@@ -108,7 +108,7 @@ def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
 
 
 def _plain(name: str) -> str:
-    return name.lower().replace("_", "-")
+    return name.lower().replace("_", "-").lstrip("-")
 
 
 class Table(Mapping[str, T], Generic[T]):

@@ -156,7 +156,9 @@ def gate_of(
     own = {"measure": measure.name, "convention": measure.convention, "new": names[0], "baseline": names[1]}
     notes = [f"{measure.name}, convention {measure.convention}", *notes, *found.notes]
     if history is None and looks == 1:
-        notes.append("looks at these queries are not counted. To count them, pass a file of looks (history)")
+        notes.append(
+            "looks at these queries are not counted. Pass their number and a file to count them (looks, history)"
+        )
     for pair in doubtful_pairs(measure, experiment.rankings, [names]):
         if not pair.p >= LEVEL:  # shares that differ; gold sets seldom judge most of what is retrieved
             notes.append(

@@ -309,7 +309,7 @@ def reason_against(form: ModelForm, format: str) -> Message | None:
     can = ", ".join(key for key, other in FORMATS.items() if other.expression)
     if form.kind not in own.kinds:
         holding = ", ".join(key for key, other in FORMATS.items() if form.kind in other.kinds)
-        distil = [_DISTIL] if form.kind != "linear" else []
+        distil = [_DISTIL, "train with leaves=constant"] if form.kind != "linear" else []
         return Message(f"it has the form {form.kind}, which only these formats can hold: {holding}", *distil)
     if form.linear_start is not None and not own.expression:
         return Message(

@@ -49,7 +49,7 @@ QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0  # the code of a category that is not in the list of known categories
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
-_NO_GRADE = "remove the unjudged rows, or add their grades"
+_NO_GRADE = "remove the unjudged rows (`truerank convert FILE OUT` with join=FILE), or add their grades"
 
 
 def table_kind(path: PathLike) -> str | None:

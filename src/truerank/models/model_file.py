@@ -24,6 +24,7 @@ import inspect
 import json
 import math
 import os
+import shlex
 import sys
 import warnings
 import zlib
@@ -84,9 +85,6 @@ def model_text(model: Any) -> str:
     return to_json(document) + "\n"
 
 
-_IMPORT = "Convert it with `truerank import`, in Python import_model."
-
-
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Read a model that `save_model` wrote. Nothing in the file is executed.
 
@@ -106,7 +104,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         ) from error
     for key, library in (("learner", "XGBoost"), ("oblivious_trees", "CatBoost"), ("tree_info", "LightGBM")):
         if isinstance(document, dict) and key in document:
-            raise ModelFileError(f"the file is a model of {library}. {_IMPORT}", name, code="foreign")
+            what = f"the file is a model of {library}. Type: truerank import {shlex.quote(name)} -o MODEL.json"
+            raise ModelFileError(f"{what} (in Python: import_model).", name, code="foreign")
     try:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise ModelFileError(

@@ -212,7 +212,7 @@ def _with_lists(content: Content) -> Content:
     for line, row in content.rows:
         cells = [listed_in(cell) if k in lists else cell for k, cell in enumerate(row)]
         values.append((line, dict(zip(content.header, cells))))
-    return Content(content.name, "json", content.text, values)
+    return content._replace(kind="json", values=values)
 
 
 def listed_in(cell: str) -> Any:

@@ -9,6 +9,7 @@ from truerank.io.judgements.roles import few, plain, roles_of
 
 _CLICKS = "Read it with `truerank clicks`; clicks are not judgements"
 _RUN = "Name it as a run; judgements have a grade for each document"
+_ANSWER = 'A run has a line {"query": …, "response": …} for each answer of a search engine'
 PAIRWISE = "pairwise labels", "The file compares two documents, but judgements have a grade for each document"
 _COMMENTS = r"\A(?:\s*#.*\n|\s*\n)*[ \t]*"
 _LOOKS = (
@@ -21,7 +22,8 @@ _LOOKS = (
     ("json", r'"metric_score"', "the answer of _rank_eval", "Name the request, which has the ratings"),
     ("json", r'"error"\s*:[\s\S]*"status"\s*:', "the error answer of a search engine", "Repeat the request"),
     ("json", r'"(tree_info|learner|oblivious_trees|truerank-model)"', "a model", "Pass it where a model is expected"),
-    ("json", r'"(took|responseHeader)"\s*:', "the answer of a search engine", _RUN),
+    ("json", r'"_ltrlog"', "features that a search engine logged", _ANSWER),
+    ("json", r'"(took|responseHeader)"\s*:', "the answer of a search engine", _ANSWER),
     ("json", r'"featuresets?"', "a feature set", "Give it to `truerank features` as its features"),
     ("json", r'\A\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d+\.\d', "a run (scores of a system)", _RUN),
     ("json", r'"results"|"retrieved', "a run (results of a system)", _RUN),

@@ -63,6 +63,15 @@ class Conversion(Remedy):
         return f"{text} (replace each ? by a number)" if "?" in self.arguments.get("grades", "") else text
 
 
+class Joining(Conversion):
+    """The command that joins a file of features without grades to judgements; nothing in Python."""
+
+    def worded(self, wording: Wording) -> str | None:
+        """Return the command."""
+        command = wording.conversion(self.path, {"join": self.path})
+        return command and f"if these are features without grades, {command}"
+
+
 class _Column:
     """A column of a table: its cells as text ("" is empty), and the properties of these cells."""
 

@@ -159,13 +159,14 @@ class Ratings:
             given = [self.grades[row] for row in rows]
             if aggregate is None and len(set(given)) > 1:
                 shown = ", ".join(f"{grade:g}" for grade in given[:4])
-                who = "" if self.judges is None else f" by {', '.join(self.judges[row] for row in rows[:4])}"
+                others = [name for name in AGGREGATES if name != "median"]
+                who = "" if self.judges is None else f" by {', '.join(repr(self.judges[row]) for row in rows[:4])}"
                 raise InvalidInputError(
                     f"document {document!r:.80} of query {query!r:.80} has the grades {shown}{who}. In all, "
                     f"{self.agreement()}",
                     argument="aggregate",
                     expected=f"one of {', '.join(AGGREGATES)}",
-                    remedies=[Remedy(f"or another of {', '.join(AGGREGATES)} to combine them", aggregate="median")],
+                    remedies=[Remedy(f"or another of {', '.join(others)} to combine them", aggregate="median")],
                 )
             grades.append(given[0] if aggregate is None else float(_COMBINED[aggregate](given)))
         if aggregate is None:

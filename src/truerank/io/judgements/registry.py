@@ -19,7 +19,7 @@ from truerank.io.judgements.flat import ALL, as_table, named
 from truerank.io.judgements.formats import Format
 from truerank.io.judgements.others import PAIRWISE, looks_like
 from truerank.io.judgements.places import PLACES
-from truerank.io.judgements.proposals import Survey, is_pairwise, proposal, survey
+from truerank.io.judgements.proposals import Joining, Survey, is_pairwise, proposal, survey
 from truerank.io.judgements.ratings import Ratings, graded, is_unrated, read_grade, read_scale
 from truerank.io.judgements.roles import few, has, lists_together, role_like, roles_of
 from truerank.io.judgements.sets import beir_file
@@ -258,7 +258,7 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
             content.name,
             value=looks,
             code="no-judgements",
-            remedies=own.remedies,
+            remedies=[*own.remedies, *_joining(content)],
         )
     unnamed = any(read_grade(name) is not None for name in content.header)
     role = lacking(content) if content.kind == "table" and not unnamed else None
@@ -270,13 +270,21 @@ def refuse(content: Content, names: Mapping[str, str] | None = None) -> NoReturn
     }
     lost = [name for name, found in known_roles.items() if not found]
     known = ", ".join(dict.fromkeys(format.title for format in FORMATS.own.values()))
+    named = [] if role is None else [Remedy("to name columns", **dict.fromkeys(lost or [role], ...))]
     raise DataFileError(
         f"expected judgements, but this looks like {looks}. {advice or f'The known formats are {known}'}",
         content.name,
         value=looks,
         code="no-judgements",
-        remedies=[] if role is None else [Remedy("to name columns", **dict.fromkeys(lost or [role], ...))],
+        remedies=[*named, *_joining(content)],
     )
+
+
+def _joining(content: Content) -> list[Joining]:
+    """Return the command that joins features to judgements, for a log or a table with several columns of fractions."""
+    cells = ([read_grade(cell) for cell in column] for column in zip(*(row for _, row in as_table(content).rows)))
+    fractions = sum(any(number is not None and not number.is_integer() for number in column) for column in cells)
+    return [Joining(content.name)] if fractions > 1 or '"_ltrlog"' in content.text else []
 
 
 def _refuse_survey(content: Content, found: Survey) -> NoReturn:
@@ -290,7 +298,7 @@ def _refuse_survey(content: Content, found: Survey) -> NoReturn:
         content.name,
         value=found.looks,
         code="no-judgements",
-        remedies=remedies,
+        remedies=[*remedies, *_joining(content)],
     )
 
 

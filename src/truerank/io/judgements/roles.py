@@ -189,6 +189,8 @@ def roles_of(names: Iterable[str], value: str = "grade", *, like: bool = False) 
 def _roles_of(names: tuple[str, ...], value: str, like: bool) -> dict[str, str]:
     known = {plain(_OUTER.sub("", name)): name for name in reversed(names)}
     known |= {plain(name): name for name in reversed(names)}
+    if value == "grade":
+        known = {short: name for short, name in known.items() if name != "_score"}  # of a search engine
     wanted = ROLES if value == "grade" else ROLES | {"grade": (), "judge": (), "score": SCORE, "rank": RANK}
     found = {}
     for role, usual in wanted.items():

@@ -17,6 +17,7 @@ from truerank.core.types import PathLike
 from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_lines
+from truerank.io.judgements.logged import logged_rows
 from truerank.io.judgements.ratings import ESCI, Ratings, Row, is_unrated, read_grade
 from truerank.io.judgements.roles import few, has, is_usual, plain, roles_of, usual
 from truerank.io.streams import COMPRESSED, Source, open_output
@@ -145,19 +146,16 @@ def joined(
 ) -> tuple[dict[str, list[Any]], list[str]]:
     """Return rows `qid`, `y`, `docid` joined with a table, and the judged documents that the table lacks.
 
-    `on` is the table's column of document ids, or its columns of queries (ids or texts) and of document ids. Text
-    columns in which all cells are numbers become numeric.
+    `on` is the table's column of document ids, or its columns of queries (ids or texts) and of document ids; by default
+    both if a column has judged queries. Text columns in which all cells are numbers become numeric. A column that
+    repeats the grades is left out, because a ranker would learn them from it.
     """
-    with Source(source) as stream:
-        content = read_content(stream)
-    records = [row for _, row in content.rows]
-    if content.kind != "table":
-        objects = [one for _, value in content.values for one in (value if isinstance(value, list) else [value])]
-        header = list(dict.fromkeys(key for one in objects if isinstance(one, dict) for key in one))
-        content = content._replace(header=header)
-        records = [[one.get(key) for key in header] for one in objects if isinstance(one, dict)]
-    header = content.header
+    header, records = _features(source)
+    queries = [*ratings.queries, *map(ratings.text, ratings.queries)]
     columns_on = [*on] if on else [*filter(None, [roles_of(header, like=True).get("document")])]
+    query = _holding(queries, header, records)
+    if columns_on and query and not on:
+        columns_on = [query, *columns_on]
     if not 1 <= len(columns_on) <= 2 or not {*columns_on} <= {*header}:
         what = f"there is no column {', '.join(one for one in columns_on if one not in header) or 'of document ids'}"
         own = _holding(ratings.documents, header, records)
@@ -167,23 +165,21 @@ def joined(
         )  # fmt: skip
     places = [header.index(name) for name in columns_on]
     others = [k for k, name in enumerate(header) if k not in places and name and name not in (QUERY, GRADE, DOCUMENT)]
-    queries = [*ratings.queries, *map(ratings.text, ratings.queries)]
     known = [(tuple(id_text(row[k]).strip() for k in places), row) for row in records
              if not any(k >= len(row) or is_missing(row[k]) for k in places)]  # fmt: skip
     rows = dict(known)
-    if len(rows) < len(known):
-        twice = next(one for one, row in known if rows[one] is not row)
+    twice = next((one for one, row in known if rows[one] != row), None)
+    if twice is not None:
         remedies: list[Remedy | str] = ["keep one of the rows"]
         if len(places) == 1:
-            query = _holding(queries, header, records)
             remedies.append(Remedy("if there is a row for each query and document", on=[query or ..., *columns_on]))
-        what = f"{' / '.join(twice)!r} is in two rows of {' and '.join(map(repr, columns_on))}"
+        what = f"{' / '.join(twice)!r} is in two rows of {' and '.join(map(repr, columns_on))} with different cells"
         raise DataFileError(what, str(source), remedies=remedies, code="twice")
     asked = _queries(ratings, {one[0] for one in rows}) if len(places) > 1 else []
     keys = [*zip(asked, ratings.documents)] if len(places) > 1 else [(one,) for one in ratings.documents]
     kept = [k for k, key in enumerate(keys) if key in rows]
     if not kept:
-        named = [_holding(queries, header, records) or ...] if len(places) > 1 else []
+        named = [query or ...] if len(places) > 1 else []
         named.append(_holding(ratings.documents, header, records) or ...)
         what = (
             f"no judged {'query and ' if len(places) > 1 else ''}document is in {' and '.join(map(repr, columns_on))}"
@@ -201,8 +197,44 @@ def joined(
         filled = [None if is_missing(cell) or cell == "" else cell for cell in cells]
         numbers = [None if cell is None else read_grade(cell) for cell in filled]
         are_numbers = all(number is not None for cell, number in zip(filled, numbers) if cell is not None)
-        columns[header[k]] = numbers if are_numbers else filled
+        if not are_numbers and len({type(cell) for cell in filled if cell is not None}) > 1:
+            filled = [None if cell is None else str(cell) for cell in filled]
+        if numbers != columns[GRADE]:
+            columns[header[k]] = numbers if are_numbers else filled
     return columns, [" / ".join(key) for key in dict.fromkeys(keys) if key not in rows]
+
+
+def _features(source: PathLike) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and the rows of a table, or of JSON as `logged_rows` reads it."""
+    with Source(source) as stream:
+        content = read_content(stream)
+    if content.header:
+        return content.header, [row for _, row in content.rows]
+    objects = [one for _, value in content.values for one in (value if isinstance(value, list) else [value])]
+    try:
+        flat = [row for one in objects if isinstance(one, dict) for row in logged_rows(one)]
+    except DataFileError as error:
+        raise DataFileError(error, content.name) from None
+    except RecursionError as error:
+        raise DataFileError("the JSON is nested too deeply", content.name) from error
+    header = list(dict.fromkeys(key for row in flat for key in row))
+    return header, [[row.get(key) for key in header] for row in flat]
+
+
+def columns_of_features(source: PathLike) -> list[str]:
+    """Return the columns of numbers next to the query, the document and the grade in rows; [] for other files."""
+    if not os.path.isfile(source):
+        return []
+    try:
+        header, records = _features(source)
+    except DataFileError:  # judgements in the answer of a search engine
+        return []
+    roles = roles_of(header)
+    if len(records) < 2 or not {"document", "grade"} <= roles.keys() or not {"query", "text"} & roles.keys():
+        return []
+    others = [k for k, name in enumerate(header) if name not in roles.values() and not is_about(name)]
+    cells = {header[k]: [read_grade(row[k]) for row in records if k < len(row) and row[k] is not None] for k in others}
+    return [name for name, numbers in cells.items() if numbers and None not in numbers]
 
 
 def _queries(ratings: Ratings, known: Collection[str]) -> list[str]:

@@ -5,7 +5,7 @@ Tests compare the compiled parser with this module, which also parses small file
     line    = grade "qid:" id { index ":" value } [ "#" comment ]
     grade, value = decimal number ("1", "-0.5", ".5", "1.", "1e-3"), finite; value may be NULL or nan where allowed
     index   = 1, 2, ...; strictly ascending within a line
-    comment = "docid = " id [ text ]  |  id  |  text
+    comment = "docid = " id [ text ]  |  id [ tab text ]  |  text
 
 Tokens are separated by spaces and tabs; lines end in LF or CRLF. Blank lines and comment lines have no row.
 """
@@ -36,6 +36,7 @@ _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _WORD_BREAK = re.compile(r"[ \t\v\f\r\n\0]")
 _LONE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 _DOC_ID = re.compile(rb"docid\s*=\s*(\S+)\s*", re.ASCII)
+_BEFORE_TAB = re.compile(rb"(\S+)(?:\t\s*|\Z)", re.ASCII)
 _PLAIN = b"0123456789+-.eE:"
 NO_VALUE = Remedy("if that marks a missing value", missing="nan")
 _SHOWN = 40  # bytes of a bad token that a message shows
@@ -287,13 +288,13 @@ def split_comment(comment: bytes) -> tuple[bytes, bytes]:
 
     >>> split_comment(b"docid = GX008-86-4444840 inc = 1"), split_comment(b" 1A "), split_comment(b"seen twice")
     ((b'GX008-86-4444840', b'inc = 1'), (b'1A', b''), (b'', b'seen twice'))
+    >>> split_comment(b"7555\\trambo first blood")
+    (b'7555', b'rambo first blood')
     """
     comment = comment.strip()
-    found = _DOC_ID.match(comment)
+    found = _DOC_ID.match(comment) or _BEFORE_TAB.match(comment)
     if found:
         return found.group(1), comment[found.end() :]
-    if comment and len(comment.split(None, 1)) == 1:
-        return comment, b""
     return b"", comment
 
 

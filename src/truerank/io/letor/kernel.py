@@ -223,7 +223,7 @@ def _comment(data, i, n, spans):
     j = begin
     while j < stop and not _is_space(data, j):
         j += 1
-    if value < stop or j == stop:
+    if value < stop or j == stop or byte(data, j) == 9:  # a tab
         spans[2, n], spans[3, n], spans[4, n] = begin, j, _after_spaces(data, j)
     else:
         spans[2, n], spans[3, n], spans[4, n] = stop, stop, i

@@ -87,8 +87,8 @@ def read_letor(
 
     Notes
     -----
-    A comment that starts with `docid = `, or that is a single word, is the document id. The following comment lines
-    have a meaning; all other comment lines are skipped (see `RankingData.with_judgements`):
+    A comment that starts with `docid = `, or that is a word alone or before a tab, has the document id. The following
+    comment lines have a meaning; all other comment lines are skipped (see `RankingData.with_judgements`):
 
     * `# features: name name ...` before the first row: the `feature_names`.
     * `# not retrieved: qid:7 0*12 2*1`: query 7 has 13 judged documents without a row, twelve of grade 0 and one of
