@@ -67,9 +67,7 @@ UPWARD = {
     ("compat/port.py", "rankers"),
     ("data/row_source.py", "cluster"),
     ("experiments/evidence.py", "report"),
-    ("inspection/cross_validation.py", "experiments"),
     ("rankers/base.py", "models"),
-    ("rankers/oblivious_boosting.py", "models"),
     ("rankers/round_results.py", "models"),
 }
 """Files that find a name of a floor above when they run. The list may only become shorter."""

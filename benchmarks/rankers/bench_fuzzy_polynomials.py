@@ -38,7 +38,7 @@ from truerank.data.splits import query_folds
 from truerank.matrices.binning import code_rows
 from truerank.matrices.exact_sums import exact_total
 from truerank.measures import parse_measure
-from truerank.trees.boosting import Plan, Progress, boost, change_parts
+from truerank.trees.boosting import Progress, TreePlan, boost, change_parts
 from truerank.trees.grower import Grower, GrowthRules, TreeStructure
 from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows, pack_rows
 from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
@@ -57,7 +57,13 @@ class SquaredErrorRows:
     """`BoostedRows` for squared error and leaves that the package does not have."""
 
     def __init__(
-        self, y: np.ndarray, rows: TrainingRows, start: float, leaves: FuzzyPolynomials, plan: Plan, workers: Workers
+        self,
+        y: np.ndarray,
+        rows: TrainingRows,
+        start: float,
+        leaves: FuzzyPolynomials,
+        plan: TreePlan,
+        workers: Workers,
     ) -> None:
         self._y, self._rows, self._start, self._leaves, self._workers = y, rows, start, leaves, workers
         self._scores, self.borders = np.full(len(y), start), rows.matrix.borders
@@ -154,7 +160,7 @@ def fuzzy_polynomials(share: float, joint: bool, train: RankingData, valid: Rank
     columns = scan_training_columns(train.X, None, BORDERS, leaves, scaled=True, clip=True, known_places={}, n_jobs=1)
     start = float(train.y.mean())
     scores = np.full(valid.n_rows, start)
-    plan = Plan(trees, np.full(trees, RATE), GrowthRules(DEPTH, 0.0, 0.0, None), "row", False, 1.0, 1.0, 0)
+    plan = TreePlan(trees, np.full(trees, RATE), GrowthRules(DEPTH, 0.0, 0.0, None), "row", False, 1.0, 1.0, 0)
     with Workers(1) as workers:
         p = leaves.swap_probability(train.n_rows)
         fuzzy = FuzzyFitter(0.0, None, columns.places, p, leaves.ties, workers)

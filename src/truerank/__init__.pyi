@@ -49,6 +49,7 @@ from .data.splits import (
     QueryKFold as QueryKFold,
     QueryTimeSplit as QueryTimeSplit,
 )
+from .experiments.cross_validation import cross_validate as cross_validate, learning_curve as learning_curve
 from .experiments.experiment import Experiment as Experiment
 from .experiments.depth import reranking_depth as reranking_depth
 from .experiments.gate import gate as gate
@@ -65,10 +66,6 @@ from .features.run_pool import RunPool as RunPool
 from .features.run_pool import join_runs as join_runs
 from .features.score_binning import ScoreBinning as ScoreBinning
 from .features.vectors import retrieve_vectors as retrieve_vectors, vector_features as vector_features
-from .inspection.cross_validation import (
-    cross_validate as cross_validate,
-    learning_curve as learning_curve,
-)
 from .inspection.explanation import explain as explain
 from .inspection.fusion_evidence import cross_validate_fusion as cross_validate_fusion
 from .inspection.importance import (

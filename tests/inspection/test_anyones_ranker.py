@@ -25,8 +25,8 @@ from truerank import (
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
-from truerank.inspection.cross_validation import compare_learners
 from truerank.inspection.importance import permutation_importance, removal_importance
+from truerank.inspection.learners import compare_learners
 from truerank.inspection.stability import ranking_stability
 from truerank.measures import parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores

@@ -6,7 +6,7 @@ import numpy as np
 
 from support.refusals import refused
 from truerank import RankingData, RidgeRanker
-from truerank.inspection.cross_validation import learning_curve
+from truerank.experiments.cross_validation import learning_curve
 
 
 def made(queries, seed):

@@ -101,7 +101,7 @@ def holds_judgements(args: options.Reading, path: str, *, features: bool = False
     return resolve("truerank.io.judgements.registry:holds_judgements")(path, features, **_named(args))
 
 
-def _named(args: options.Ratings) -> dict[str, str | None]:
+def _named(args: options.JudgementOptions) -> dict[str, str | None]:
     return {"query": args.query_column, "grade": args.grade_column, "document": args.document_column}
 
 
@@ -246,7 +246,7 @@ def print_report(args: options.Options, report: Any) -> None:
     print_json(headed("-".join(" ".join(words).split()), report))
 
 
-def read_ratings(args: options.Ratings, path: str, fold: bool = False) -> Any:
+def read_ratings(args: options.JudgementOptions, path: str, fold: bool = False) -> Any:
     """Read the judgements of a file with `--grades` and `--aggregate`; print how well several judges agree."""
     grades = " ".join(args.grades) if args.grades else None
     ratings = truerank.read_ratings(path, grades=grades, fold_queries=fold, **_named(args))
@@ -258,13 +258,13 @@ def read_ratings(args: options.Ratings, path: str, fold: bool = False) -> Any:
     return one
 
 
-def judgements_of(args: options.Ratings, path: str | None = None) -> Any:
+def judgements_of(args: options.JudgementOptions, path: str | None = None) -> Any:
     """Return a file of judgements (default: `--qrels`), or its qrels if `--grades` or `--aggregate` is given."""
     path = args.qrels if path is None else path
     return read_ratings(args, path).qrels() if path and (args.grades or args.aggregate) else path
 
 
-def read_qrels(args: options.Ratings, path: str | None = None) -> Qrels:
+def qrels_of(args: options.JudgementOptions, path: str | None = None) -> Qrels:
     """Read the qrels of a file in any known format (default: `--qrels`), and print remarks on them."""
     from truerank.experiments.policy import about_qrels
 

@@ -117,7 +117,7 @@ def _lists(args: Arguments, files: list[str]) -> tuple[Any, Any, Any]:
         if graded and args.qrels is None:
             raise common.UsageError("--runs requires judgements. Add --qrels FILE")
         runs = list(common.read_runs(args, args.runs).values())
-        qrels = common.read_qrels(args) if graded else None
+        qrels = common.qrels_of(args) if graded else None
         data = truerank.join_runs(runs, qrels, missing="nan")
         ranked = data.X[:, 0] == data.X[:, 0]  # documents that only the other runs hold are not ranked
         return data.X[ranked], None if data.y is None else data.y[ranked], data.qid[ranked]

@@ -47,7 +47,7 @@ def run(args: Arguments) -> int:
     runs = common.read_runs(args, [args.first, args.reranked])
     first, reranked = runs.values()
     found = truerank.reranking_depth(
-        first, reranked, common.read_qrels(args), args.measure, margin=args.margin, depths=depths, cost=cost,
+        first, reranked, common.qrels_of(args), args.measure, margin=args.margin, depths=depths, cost=cost,
         fixed_cost=args.fixed_cost, convention=args.convention, random_state=args.seed,
     )  # fmt: skip
     report, text = found.to_dict(), str(found)

@@ -122,7 +122,7 @@ def _collected(args: Arguments, engine: Engine, own: FeatureSet) -> int:
 
     lost = f"{args.output}.missing.csv"
     args.outputs.add(lost)
-    qrels = common.read_qrels(args)
+    qrels = common.qrels_of(args)
     queries = queries_of(args, qrels)
     partial = f"{args.output}.partial"
     spec = own.spec(logged=agreed(engine, own, put=args.put))

@@ -62,7 +62,7 @@ def run(args: Arguments) -> int:
     if args.every_convention:
         return _every_convention(args, names, experiment)
     (result,) = experiment.evaluate().values()
-    report = result.to_dict(per_query=args.per_query) | {"topics": args.topics}
+    report = result.to_dict(per_query=args.per_query)
     record(args, report)
     if args.json:
         return common.show(args, report, "")
@@ -117,8 +117,8 @@ def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -
     print(common.table(rows, ["measure", "mean", "95% interval", "by order of ties", "note"]))
     missing = ""
     if report["missing_topics"]:
-        counted = "count 0" if report["topics"] == "all" else "are left out of the means (--topics all counts 0)"
-        missing = f", of which the run has {report['queries'] - report['missing_topics']}; the others {counted}"
+        how = "count 0" if result.experiment.topics == "all" else "are left out of the means (--topics all counts 0)"
+        missing = f", of which the run has {report['queries'] - report['missing_topics']}; the others {how}"
     print(
         f"\nconvention {titled(report['convention'])}{default}; {common.counted(report['queries'], 'query')}{missing}; "
         f"{report['empty']} without a relevant document, {report['tied']} with ties between grades\n"

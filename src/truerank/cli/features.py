@@ -70,7 +70,7 @@ def run(args: Arguments) -> int:
         raise common.UsageError("no input is named. Name runs (--runs RUN …) or an index (--index DIR)")
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
-    qrels = None if args.qrels is None else common.read_qrels(args)
+    qrels = None if args.qrels is None else common.qrels_of(args)
     runs = [truerank.read_run(path) for path in paths]
     joined = truerank.join_runs(runs, qrels, names=names, **common.given(args, "missing", "margin"))
     data = mapped(_with_vectors(joined, args), args)
@@ -87,7 +87,7 @@ def _of_text(args: Arguments, folder: str) -> int:
     features = truerank.TextFeatures(
         families(args.families or ["all"]), scaled=False, **common.given(args, "depth")
     ).fit(index)
-    qrels = None if args.qrels is None else common.read_qrels(args)
+    qrels = None if args.qrels is None else common.qrels_of(args)
     queries = queries_of(args, qrels)
     data = mapped(_with_vectors(features.transform(queries, index, qrels), args), args)
     common.note_nothing_found(queries, data.query_ids.tolist())

@@ -157,7 +157,7 @@ def _learn(args: Arguments) -> int:
     if args.by_query:
         others = {"one-weight": truerank.RunFusion(nonnegative=True, **depth)}
         model = truerank.QueryFusion(args.ranker and ranker, features=args.features, **depth)
-    qrels = common.read_qrels(args)
+    qrels = common.qrels_of(args)
     pool = truerank.RunPool(common.read_runs(args, args.runs), qrels)
     _report_findings(pool)
     evidence = truerank.cross_validate_fusion(

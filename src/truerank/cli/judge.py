@@ -80,7 +80,7 @@ def run(args: Arguments) -> int:
     if args.action == "plan":
         return _plan(args, files)
     if args.action == "estimate":
-        human = None if args.human is None else common.read_qrels(args, args.human)
+        human = None if args.human is None else common.qrels_of(args, args.human)
         found = planned(
             args, files, args.plan, args.topics, measure=args.measure, human=human, judges=args.judges,
             scale=args.scale, totals=_totals(args.totals),
@@ -88,14 +88,14 @@ def run(args: Arguments) -> int:
         return common.show(args, found.to_dict(), str(found))
     if len(files) != 2:
         raise common.UsageError(f"agree compares two judges, got {len(files)} files. Name two files")
-    agreed = truerank.agreement(*(common.read_qrels(args, path) for path in files))
+    agreed = truerank.agreement(*(common.qrels_of(args, path) for path in files))
     return common.show(args, agreed.to_dict(), f"first {files[0]}, second {files[1]}: {agreed}")
 
 
 def _leaderboard(args: Arguments, files: list[str]) -> int:
     if args.qrels is None or not args.judges:
         raise common.UsageError("a leaderboard requires two kinds of judges. Add --qrels HUMAN --judges FILE …")
-    human = common.read_qrels(args)
+    human = common.qrels_of(args)
     given = common.given(args, "measure", "topics") | {"convention": args.convention or QRELS_CONVENTION}
     found = truerank.leaderboard(
         human,
@@ -168,8 +168,8 @@ def _meanings(path: str) -> dict[int, str]:
 
 
 def planned(
-    args: options.Ratings, files: list[str], plan: str | None, topics: str | None, judges: list[str] | None = None,
-    **more: Any,
+    args: options.JudgementOptions, files: list[str], plan: str | None, topics: str | None,
+    judges: list[str] | None = None, **more: Any,
 ) -> Any:  # fmt: skip
     """Return the estimates of runs from `--plan`."""
     if plan is None:
@@ -184,7 +184,7 @@ def planned(
     )  # fmt: skip
 
 
-def _labels(args: options.Ratings, judges: list[str] | None) -> dict[str, Any]:
+def _labels(args: options.JudgementOptions, judges: list[str] | None) -> dict[str, Any]:
     """Return the labels of model judges by name; `--grades` also gives the numbers of their words."""
     from truerank.judging.predictions import judges_by_name
 

@@ -70,7 +70,7 @@ class Bad(Options):
     )
 
 
-class Ratings(Options):
+class JudgementOptions(Options):
     """Options on reading judgements; those with `None` exist in some commands only."""
 
     qrels: str | None = None
@@ -82,7 +82,7 @@ class Ratings(Options):
     convention: Convention | None = None
 
 
-class Grades(Ratings):
+class Grades(JudgementOptions):
     grades: list[str] | None = option("numbers of grades in words: 'Perfect=3 Good=2 Bad=0 Skip=-'", "WORD=NUMBER …")
 
 
@@ -138,7 +138,7 @@ class Test(Options):
     )
 
 
-class Reading(Ratings):
+class Reading(JudgementOptions):
     """Options on reading a data file; those with `None` exist in some commands only."""
 
     ONE_FILE = False

@@ -61,7 +61,7 @@ def run(args: Arguments) -> int:
             f"--cv must be at least 3, got {args.cv}: one fold tests, one chooses settings, the others train"
         )
     out = common.made_folder(args, args.out, OUTPUTS)
-    qrels = common.read_qrels(args)
+    qrels = common.qrels_of(args)
     queries, n_asked = _answered_queries(args, qrels)
     index = truerank.build_index(truerank.read_documents(args.documents, bad=args.bad), out / "index")
     common.note(f"indexed {index.n_documents} documents, with relevant ones for {len(queries)} of {n_asked} queries")

@@ -25,7 +25,7 @@ from truerank.rankers.fitted_trees import FittedParts, check_same_columns
 from truerank.rankers.leaf_choice import queries_for_trials
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
-from truerank.trees.boosting import Plan, Progress, boost, check_limits
+from truerank.trees.boosting import Progress, TreePlan, boost, check_limits
 from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.column_borders import (
     LIMIT,
@@ -68,7 +68,7 @@ class BoostingSettings:
     objective: Any
     stopping: EarlyStopping | None
     leaves: Leaves
-    plan: Plan
+    plan: TreePlan
     categories: np.ndarray | None  # columns, int64 (u,)
     n_jobs: int | None
 

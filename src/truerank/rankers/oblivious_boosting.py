@@ -12,7 +12,6 @@ import numpy as np
 
 from truerank.core.checks import check_number
 from truerank.core.errors import InvalidInputError
-from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, NoOthers, TreeObjective
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource, elsewhere
@@ -23,7 +22,7 @@ from truerank.rankers.constructor_names import estimator
 from truerank.rankers.fitted_trees import FittedParts, FittedTrees, begun_progress, take_model, trees_of
 from truerank.rankers.leaf_choice import choose_leaves
 from truerank.solvers.early_stopping import EarlyStopping
-from truerank.trees.boosting import Plan
+from truerank.trees.boosting import TreePlan
 from truerank.trees.grower import GrowthRules
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.kinds import KINDS, parse_leaves
@@ -288,7 +287,8 @@ class ObliviousBoosting(FittedTrees):
         theirs = others.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
         if isinstance(begun, str | os.PathLike):
-            begun = resolve("truerank.models.model_file:load_model")(begun)
+            path, begun = begun, ObliviousBoosting()
+            begun.load_model(path)
         if isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_") and elsewhere(X) is None:
             # Categories keep the numbers of the model; a category that it has not seen counts as average.
             X = begun._numbered(X, reset=False)
@@ -388,7 +388,7 @@ class ObliviousBoosting(FittedTrees):
         rates = np.array([check_number(rate, "learning_rate", "(0, inf)") for rate in given])
         return rates if listed else np.full(n_estimators, rates[0])
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> TreePlan:
         """Return the settings of the boosting loop."""
         n_estimators, alpha = int(self.n_estimators), self.alpha
         if alpha is None:
@@ -409,7 +409,7 @@ class ObliviousBoosting(FittedTrees):
             monotone,
             together=None if sets is None else feature_sets(sets, n_features, names),
         )
-        return Plan(
+        return TreePlan(
             n_estimators,
             self._rates(n_estimators),
             rules,

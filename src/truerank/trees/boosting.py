@@ -22,7 +22,7 @@ _LARGEST = 1e100  # of grades and weights, so that squares of their sums are fin
 
 
 @dataclass(frozen=True)
-class Plan:
+class TreePlan:
     """The checked settings of the boosting loop."""
 
     n_estimators: int
@@ -151,7 +151,7 @@ def check_limits(largest_grade: float, largest_weight: float | None) -> None:
         )
 
 
-def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Progress, quadratic: bool) -> Status:
+def boost(rows: BoostedRows, plan: TreePlan, watched: Watched | None, progress: Progress, quadratic: bool) -> Status:
     """Add trees to `progress` up to `plan.n_estimators`, until validation stops the training, or until it diverges.
 
     Each tree has its own random streams, so that 60 trees continued to 100 equal a run of 100 in every bit. Return
@@ -206,7 +206,7 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
     return status
 
 
-def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int | None) -> None:
+def _keep_best(progress: Progress, plan: TreePlan, status: Status, best_round: int | None) -> None:
     """Keep the trees up to the best round (None: all), or up to the lowest objective if training diverged."""
     progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
     if status is Status.DIVERGED:
@@ -230,7 +230,7 @@ def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int |
         progress.keep(best_round)
 
 
-def _allowed_features(n_features: int, plan: Plan, t: int) -> np.ndarray:
+def _allowed_features(n_features: int, plan: TreePlan, t: int) -> np.ndarray:
     """Return a mask (n_features,) of the features that tree t may use."""
     chosen = max(1, round(plan.feature_fraction * n_features))
     allowed = np.zeros(n_features, dtype=np.bool_)

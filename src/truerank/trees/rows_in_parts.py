@@ -30,7 +30,7 @@ from truerank.matrices.content import content_hashes, order_by_content
 from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.matrices.row_copies import CopyUnit, RowCopies
 from truerank.solvers.early_stopping import EarlyStopping
-from truerank.trees.boosting import Plan, Progress, change_parts
+from truerank.trees.boosting import Progress, TreePlan, change_parts
 from truerank.trees.bundled_grower import grower_of
 from truerank.trees.categories import CategoryTables
 from truerank.trees.column_borders import row_copies
@@ -47,7 +47,7 @@ class Setup:
     """The settings of a fit, which every part receives once."""
 
     objective: Any
-    plan: Plan
+    plan: TreePlan
     leaves: Any
     columns: TrainingColumns
     p_swap: float

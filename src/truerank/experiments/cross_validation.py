@@ -11,7 +11,6 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, Remedy, warn
-from truerank.core.names import resolve
 from truerank.core.printing import counted, plain, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
@@ -20,6 +19,8 @@ from truerank.data.columns import chosen_columns, names_of, take_columns
 from truerank.data.remarks import Remark, RemarkWarning
 from truerank.data.row_source import Rows
 from truerank.data.splits import CV, Fold, folds_of, stated_folds, tested_queries
+from truerank.experiments.experiment import Experiment
+from truerank.experiments.systems import stated_order
 from truerank.inspection.folds import Tried, fitted_folds, listed, tried_settings, uses_validation, without_validation
 from truerank.inspection.importance import measure_of
 from truerank.inspection.learners import LearnerComparison, compare_learners
@@ -148,7 +149,7 @@ class CrossValidation(Result):
             means = {ranker: own[name] for ranker, own in self.means.items()}
             return compare_learners(folds, means, name, self.convention, self.repeats, higher, **options)
         baseline = options.pop("baseline")
-        experiment = resolve("truerank.experiments.experiment:Experiment").of_values(
+        experiment = Experiment.of_values(
             {ranker: own[name] for ranker, own in self.per_query.items()}, measure=name, convention=self.convention,
             query_ids=self.query_ids, higher_is_better=higher, baseline=baseline,
         )  # fmt: skip
@@ -336,8 +337,7 @@ def _columns(data: Any, named: Mapping[str, Any]) -> dict[str, np.ndarray]:
     found = {}
     for name, one in named.items():
         if isinstance(one, str):
-            made = resolve("truerank.experiments.experiment:Experiment")
-            experiment = made(data, {name: one}, training_queries="keep")
+            experiment = Experiment(data, {name: one}, training_queries="keep")
             if experiment.models:
                 raise InvalidInputError(
                     f"{one!r} is a fitted model, but cross_validate trains rankers. Compare it by Experiment",
@@ -354,8 +354,7 @@ def _training(data: Any, compared: Sequence[str], exclude: Sequence[str] | None)
         kept = chosen_columns(names_of(data), exclude=exclude)
         lost = [name for k, name in enumerate(names_of(data)) if k not in kept]
         return take_columns(data, kept), f", without {', '.join(lost)}"
-    order = resolve("truerank.experiments.systems:stated_order")
-    own = {order(one)[0] for one in compared}
+    own = {stated_order(one)[0] for one in compared}
     both = [name for name in names_of(data) if name in own] if own else []
     if both and exclude is None:
         warn(RemarkWarning(Remark("compared-feature", ", ".join(map(repr, both)), len(both), both)))
