@@ -29,6 +29,13 @@ BANNED = {
     "each word once": r"\b(?:the the|a a|of of|to to|is is|in in|and and)\b",
     "such rows, these queries": r"\bthey are left out\b",
     "`have`": r"\bbrings? their own\b",
+    "`requires` or `applies only to`": r"\bbelongs? to --|\bdoes not go with\b",
+    "`guarantee`": r"\b[Pp]romise[sd]?\b",
+    "`weight`": r"\bweighs?\b|\bweighed\b",
+    "`position`, `rank` or `index`": r"\b(?:its|their) places? (?:in|is|from)\b|\bat the places\b",
+    "`not adjacent`": r"\bin (?:several )?pieces (?:and|were)\b",
+    "`is not a`": r"(?<!there )\b(?:is|and) no (?:feature|ranker|weak|mistake)\b",
+    "`Measure that selects the value`": r"^ +Chooses [A-Zλ]",
     "the general term": r"Beside its peers|What it rests on|can be trusted that|what it is worth|What is odd",
 }
 
@@ -63,7 +70,9 @@ def test_no_text_has_a_banned_construction():
 @pytest.mark.parametrize(
     "text", ["but these qrels have others", "a list with an array a partition", "the model that the fit goes on from",
              "'x' is none of the classes", "texts beside ids", "what stands before it",
-             "the last of equal ones counts", "These need the base", "power is about two systems"],
+             "the last of equal ones counts", "These need the base", "power is about two systems",
+             "--scores belongs to --data", "keeps a promise", "pairs are not weighed", "its place in the list",
+             "came in several pieces and were joined", "the query of each row and no feature"],
 )  # fmt: skip
 def test_the_patterns_find_what_they_are_for(text):
     assert any(re.search(pattern, text) for pattern in BANNED.values())

@@ -28,7 +28,7 @@ from truerank.data.grouping import group_rows, query_of_rows, ranks_by_query
 from validation.harness import TEN, Row, average, collections, rate, streams
 
 PROMISE = (
-    "A cutoff breaks its promise in at most 1 - confidence of the divisions of a set of queries, and the expected "
+    "A cutoff breaks its guarantee in at most 1 - confidence of the divisions of a set of queries, and the expected "
     "loss under conformal risk control is at most α."
 )
 CONFIDENCE = 0.9

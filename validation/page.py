@@ -85,15 +85,15 @@ def write() -> None:
 
 
 def for_users(found: list[Promise]) -> str:
-    """The counts in one sentence, and a table with a row for each promise."""
+    """The counts in one sentence, and a table with a row for each guarantee."""
     barred = [one for one in found if one.barred]
     missed = sum(bool(one.missed) for one in barred)
     kept = sum(one.status.startswith("kept") for one in barred)
     lines = [
-        f"Of {len(barred)} promises with a bar, {kept} are kept, {missed} are missed in some setting, and "
-        f"{len(barred) - kept - missed} are observed with too few replications to be called kept.",
+        f"Of {len(barred)} guarantees with a bar, {kept} hold, {missed} miss the bar in some setting, and "
+        f"{len(barred) - kept - missed} are observed with too few replications for a result.",
         "",
-        "| promise | settings within the bar | worst setting | bar |",
+        "| guarantee | settings within the bar | worst setting | bar |",
         "| --- | --- | --- | --- |",
     ]
     for one in sorted(barred, key=lambda one: not one.missed):
@@ -108,8 +108,8 @@ def for_users(found: list[Promise]) -> str:
 DEVELOPERS_HEAD = f"""# Validation
 
 A bar is on the measured rate of one setting. It is missed if the rate is beyond it by more than two Monte Carlo errors.
-Error rates and coverage that are promised need {FEWEST:,} replications (two errors are then at most 0.006), and power
-1,000. Rows with fewer replications are observed: nothing is called kept by them.
+Guaranteed error rates and coverage require {FEWEST:,} replications (two errors are then at most 0.006), and power
+1,000. Rows with fewer replications are observed: they decide nothing.
 
 `docs/development/validation.csv` has all rows: module, setting, quantity, value, Monte Carlo error, replications, bar,
 result.
@@ -127,7 +127,7 @@ The rows with real data require the collections that `TRUERANK_DATA` names.
 
 
 def for_developers(found: list[Promise]) -> str:
-    """Counts by promise, and every bar that is missed or, with few replications, outside."""
+    """Counts by guarantee, and every bar that is missed or, with few replications, outside."""
     lines = [DEVELOPERS_HEAD]
     for one in found:
         counts = (
@@ -216,7 +216,7 @@ def draw_verdicts(shares: dict[str, dict[str, list[tuple[int, float]]]]) -> None
 
 
 def draw(found: list[Promise]) -> None:
-    """One row a promise: how far its worst and its middle setting are from their bars, with two Monte Carlo errors."""
+    """One row for each guarantee: distances of its worst and middle setting from their bars, with two errors."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -231,7 +231,7 @@ def draw(found: list[Promise]) -> None:
     axes.axvline(0.0, color="#333333", linewidth=1.2)
     axes.set_yticks(range(len(found)), [one.title for one in found])
     axes.set_ylim(len(found) - 0.4, -0.6)
-    axes.set_xlabel("distance from the bar; right of the line is worse than promised")
+    axes.set_xlabel("distance from the bar; right of the line is worse than guaranteed")
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", linewidth=0.3)
     figure.savefig(PICTURE, dpi=120)

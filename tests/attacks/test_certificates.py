@@ -74,8 +74,8 @@ def test_a_fit_on_partitions_remembers_the_kind_of_its_numbers(kind):
 
 def test_a_certificate_on_generated_rows_says_so_first():
     own = export_model(trees(), "solr").certificate
-    assert str(own).splitlines()[0].startswith("solr: no row of yours was compared")
-    assert "certify compares yours" in own.subject
+    assert str(own).splitlines()[0].startswith("solr: only ")
+    assert "Pass certify to compare your own rows" in own.subject
     assert own.to_dict()["subject"] == own.subject
     compared = export_model(trees(), "solr", certify=DATA).certificate
     assert compared.subject.startswith("solr: 0 of 20 queries change their order, 0 their first document")
@@ -201,7 +201,7 @@ def test_a_certificate_states_the_difference_of_numbers_that_float32_merges():
     own = export_model(model, "xgboost").certificate
     assert own.merged_cases > 0
     assert own.merged_difference > 0.01 > 1e-5 > own.largest_difference
-    assert f"{own.merged_cases} made-up rows with a number that float32 merges" in str(own)
+    assert f"{own.merged_cases} generated rows with a value that float32 rounds" in str(own)
     assert export_model(model, "python").certificate.merged_cases == 0
 
 

@@ -601,6 +601,6 @@ def test_a_model_that_cannot_be_put_back_is_in_a_file_that_is_named(scripted, mo
         server.rules = (("GET", "", lambda body: next(shown, http('{"models": []}'))), *server.rules[2:])
     assert deployed(model, kind, server.url, "--replace") == 1
     error = sentence(capsys, "deploy")
-    assert "could not be put back" in error
+    assert "could not be restored" in error
     assert next(tmp_path.glob("m.*.json")).name in error
     assert kept_in(tmp_path) == OLD[kind]

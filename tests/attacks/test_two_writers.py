@@ -96,7 +96,7 @@ def test_a_model_in_a_folder_that_cannot_be_written(folder, capsys, monkeypatch,
         patch.setattr(parser, "check_target", refused)
         patch.setattr(truerank, "retrain", None)  # not reached
         assert main([*line, *more]) == 1
-    assert f"Permission denied. Name another place with {option} FILE" in capsys.readouterr().err
+    assert f"Permission denied. Name another file with {option} FILE" in capsys.readouterr().err
     assert main([*line, "--model", "new.json", "--history", "history.json", "--margin", "0.5"]) == 0
     assert os.listdir("released") == ["model.json"]
 

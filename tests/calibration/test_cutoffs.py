@@ -256,7 +256,7 @@ def test_summary_names_promise_and_cost():
     # 14 answered: 4 of 14 lost, P(at most 4 | 14, 1/2) = 0.09; 15 answered: 5 of 15, 0.15; 16: 6 of 16, 0.23.
     assert cutoff.summary() == (
         "With confidence 0.8, the mean loss error of the answered queries is at most 0.5. Answer where the score is "
-        "at least 4: 75.0% of 20 queries. Of the others, 0.0% would have been right."
+        "at least 4: 75.0% of 20 queries. Of the other queries, 0.0% would be right."
     )
 
 
@@ -278,7 +278,7 @@ def test_check_warns_in_no_more_than_its_level_where_nothing_changed():
 def test_check_names_what_moved():
     scores, y, qid = made(1)
     cutoff = Cutoff("no-relevant@3", at_most=0.6, confidence=0.8).fit(scores, y, qid=qid)
-    with pytest.warns(TruerankWarning, match=r"differ from those of fit in .*mean-top \(median .*Judge new queries"):
+    with pytest.warns(TruerankWarning, match=r"differ from those of fit in .*mean-top \(median .*Judge new ones"):
         drift = cutoff.check(scores + 3, qid=qid)
     assert {"best", "mean-top", "mean"} == set(drift.moved)  # spread, gap and size did not
     before, now = drift.moved["best"]

@@ -141,7 +141,7 @@ def test_queries_that_trained_the_ranker_do_not_calibrate_it(files, capsys):
     first, *_ = capsys.readouterr().err.splitlines()
     assert "20 of 20 queries were used for training; the values include these queries, and are too optimistic" in first
     assert main([*words, "--cv", "3"]) == 0
-    assert "scores: by rankers that were trained on other queries" in capsys.readouterr().err
+    assert "scores: from rankers that were trained on other queries" in capsys.readouterr().err
     # Some of them: the others calibrate.
     both = RankingData.concatenate([read_letor(files / "train.txt").take_queries(range(9)),
                                     read_letor(files / "held.txt")])  # fmt: skip

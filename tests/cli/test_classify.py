@@ -240,9 +240,9 @@ def test_misuse(files, capsys):
     model = str(files / "model.json")
     data = str(files / "train.jsonl")
     for words, message in (
-        ([data, "--cv", "3"], "--cv belongs to learning: give --train FILE"),
-        (["--train", data, "-o", str(files / "out")], "--output belongs to classifying: give DATA"),
-        (["--train", data, "--cost-fn", "3"], "--cost-fn belongs to classifying"),
+        ([data, "--cv", "3"], "--cv applies only to learning: give --train FILE"),
+        (["--train", data, "-o", str(files / "out")], "--output applies only to classifying: give DATA"),
+        (["--train", data, "--cost-fn", "3"], "--cost-fn applies only to classifying"),
         (["--train", data, "--separator", ""], "--separator is empty"),
     ):
         assert main(["text", "classify", *words, "--model", model]) == 2

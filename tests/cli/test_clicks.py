@@ -96,12 +96,12 @@ def test_interleave_and_compare(folder, monkeypatch, capsys):
     ("words", "message"),
     [
         (("examine",), "examine reads one click log, got 0 files"),
-        (("examine", "log.parquet", "--runs", "a.run"), "--runs does not belong to examine"),
+        (("examine", "log.parquet", "--runs", "a.run"), "--runs does not apply to examine"),
         (("examine", "log.parquet", "--method", "em"), "Add --data FILE"),
         (("value", "log.parquet"), "clicks value requires the runs of the rankers. Add --runs"),
         (("train-data", "log.parquet"), "Add --data FILE -o FILE"),
         (("interleave", "old.run"), "two or more runs"),
-        (("interleave", "old.run", "new.run", "-o", "x.jsonl", "--looks", "3"), "--looks belongs to --log"),
+        (("interleave", "old.run", "new.run", "-o", "x.jsonl", "--looks", "3"), "--looks requires --log"),
         (("examine", "log.parquet", "--columns", "bucket"), "--columns"),
     ],
 )

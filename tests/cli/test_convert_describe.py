@@ -116,7 +116,7 @@ def test_describe_of_clean_data(tmp_path, capsys):
     path = tmp_path / "a.txt"
     path.write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
     assert main(["describe", str(path)]) == 0
-    assert "nothing to remark" in capsys.readouterr().out
+    assert "no remarks" in capsys.readouterr().out
 
 
 def test_describe_real_folds(collections, capsys):

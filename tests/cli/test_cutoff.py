@@ -97,7 +97,7 @@ def test_a_model_decides_how_deep(files, capsys):
     assert "60 of 60 queries were used for training" in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:the promise may not hold")
+@pytest.mark.filterwarnings("ignore:the guarantee may not hold")
 def test_runs_agree(files, capsys):
     out = str(files / "agree.json")
     words = ["--at-most", "0.2", "--confidence", "0.8", "--query-score", "agreement", "--loss", "no-relevant@3"]
@@ -120,7 +120,7 @@ def test_runs_agree(files, capsys):
         (
             ["apply", "model.json", "--scores", "use.scores", "--data", "use.txt"],
             1,
-            "Make a cutoff with truerank cutoff fit",
+            "Create one with `truerank cutoff fit`",
         ),
         (["apply", "--scores", "use.scores", "--data", "use.txt"], 2, "Give the file that `truerank cutoff fit` wrote"),
         (["apply", "cutoff.json", "--loss", "no-relevant@2", "--runs", "use-a.run"], 2, "in the cutoff's file"),

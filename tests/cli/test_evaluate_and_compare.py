@@ -20,7 +20,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.measures.conventions import titled
 
 # The data below have a query in two pieces, on purpose; the reader says so.
-pytestmark = pytest.mark.filterwarnings("ignore:.*came in several pieces")
+pytestmark = pytest.mark.filterwarnings("ignore:.*were not adjacent")
 
 LETOR = """\
 2 qid:7 1:0.5 # docid = a
@@ -214,7 +214,7 @@ def test_compare_every_pair_in_every_format(files, capsys):
             2,
             "accepts one system, but got 2: a.run, b.run",
         ),
-        (["evaluate", "--qrels", "qrels.txt", "--scores", "scores.txt"], 2, "--scores belongs to --data"),
+        (["evaluate", "--qrels", "qrels.txt", "--scores", "scores.txt"], 2, "--scores requires --data"),
         (["evaluate", "--data", "-", "--scores", "-"], 2, "only once"),
         (["evaluate", "--data", "data.txt", "--scores", "scores.txt", "--measures", "nDGC"], 1, "Did you mean"),
         (
@@ -245,14 +245,18 @@ def test_compare_every_pair_in_every_format(files, capsys):
             1,
             "nor a column of data.txt",
         ),
-        (["compare", "--qrels", "qrels.txt", "--scores", "scores.txt", "other.txt"], 2, "--scores belongs to --data"),
+        (["compare", "--qrels", "qrels.txt", "--scores", "scores.txt", "other.txt"], 2, "--scores requires --data"),
         (["compare", "--qrels", "qrels.txt", "--data", "data.txt", "run.txt"], 2, "give either"),
         (
             ["compare", "--qrels", "qrels.txt", "run.txt", "run2.txt", "--baseline", "x"],
             2,
             "is not among the compared systems",
         ),
-        (["compare", "--qrels", "q", "a", "b", "--all-pairs", "--baseline", "a"], 2, "not go with --all-pairs"),
+        (
+            ["compare", "--qrels", "q", "a", "b", "--all-pairs", "--baseline", "a"],
+            2,
+            "not be combined with --all-pairs",
+        ),
     ],
 )
 def test_misuse(files, capsys, monkeypatch, arguments, code, message):

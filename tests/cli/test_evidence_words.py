@@ -41,7 +41,7 @@ def test_retrain_says_what_is_left_out_and_which_p_decides(tmp_path, model, caps
     assert "production: 2 of 32 queries" in out
     assert "these queries are left out\n" in out
     assert "AP, convention ranklib; 30 queries; randomisation test, two-sided" in out
-    assert "can be unseen with 30 queries: " in out
+    assert "; 30 queries can miss losses on fewer than " in out
     assert "95 % interval " in out
 
 
@@ -122,7 +122,7 @@ def test_a_learning_curve_is_measured_on_held_out_queries(tmp_path, capsys):
     assert found["train_sizes"][-1] + found["n_test"] == 225
     assert found["measure"].startswith("AP")
     assert main([*words, "--scores", str(tmp_path / "s")]) == 2
-    assert "--scores does not go with --curve" in capsys.readouterr().err
+    assert "--scores cannot be combined with --curve" in capsys.readouterr().err
 
 
 def test_learners_are_compared_over_folds(tmp_path, capsys):
@@ -135,8 +135,8 @@ def test_learners_are_compared_over_folds(tmp_path, capsys):
     report = json.loads(capsys.readouterr().out)
     assert [pair["a"] for pair in report["comparison"]["pairs"]] == ["random"]
     assert report["comparison"]["means"] == {name: own["AP"] for name, own in report["means"].items()}
-    assert "training is not part of its uncertainty" in report["about"]
+    assert "excludes the uncertainty of training" in report["about"]
     assert main([*words, "--grid", "alpha=1,2"]) == 2
-    assert "--grid does not go with --against" in capsys.readouterr().err
+    assert "--grid cannot be combined with --against" in capsys.readouterr().err
     assert main(["cross-validate", data, "--ranker", "ridge", "--repeats", "2"]) == 2
     assert "give --against NAME" in capsys.readouterr().err

@@ -46,7 +46,7 @@ def test_runs_of_a_folder_become_letor_rows(folder, capsys):
     assert data.y.tolist() == [0, 0, 1, 0]
     np.testing.assert_allclose(data.X, [[1.9, 3], [2, 7], [4, 2.8], [1, 0]])
     assert main([*words[:-1], "--missing", "nan", "--per-query", "percentile"]) == 0
-    assert "1 relevant documents were retrieved by none" in capsys.readouterr().err
+    assert "1 relevant documents were retrieved by no" in capsys.readouterr().err
     X = read_letor(out, missing="nan").X
     np.testing.assert_array_equal(X, [[np.nan, 0], [0, 1], [1, np.nan], [0, np.nan]])
 

@@ -51,7 +51,7 @@ def test_learn_then_apply(folder, capsys):
     assert (fused.n_queries, fused.tag) == (16, "fusion")
     assert main([*learn, "--cv", "4"]) == 0
     out = capsys.readouterr().out
-    assert "learned is" in out
+    assert "learned minus" in out
     assert "use " in out
     assert "wins" in out
 
@@ -105,7 +105,7 @@ def test_by_rule(folder, capsys):
     [
         ([], 2, "--qrels FILE to learn"),
         (["--method", "rrf", "--qrels", "q"], 2, "Leave --qrels"),
-        (["--method", "rrf", "--nonnegative"], 2, "--nonnegative belongs to learning"),
+        (["--method", "rrf", "--nonnegative"], 2, "--nonnegative applies only to learning"),
         (["--model", "runs/run0.run"], 1, "not a model"),
         (["--qrels", "qrels", "--ranker", "listnets"], 2, "unknown ranker"),
         (["--qrels", "qrels", "--features", "minmax"], 1, "Choose among"),

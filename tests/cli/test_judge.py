@@ -143,7 +143,7 @@ def test_agreement_of_two_judges(folder, capsys):
         (["plan", *RUNS], 2, "-o judge.csv"),
         (["plan", *RUNS, "-o", "x.csv", "--judges", "model.txt"], 2, "an earlier round"),
         (["plan", *RUNS, "-o", "x.csv", "--human", "human.txt"], 2, "--human does not belong to plan"),
-        (["plan", *RUNS, "-o", "x.csv", "--budget", "3"], 1, "below two judgements a topic"),
+        (["plan", *RUNS, "-o", "x.csv", "--budget", "3"], 1, "less than two judgements for each of"),
         (["plan", *RUNS, "-o", "x.csv", "--measure", "nDCG@10"], 1, "not a sum over documents"),
         (["estimate", *RUNS, "--human", "human.txt"], 2, "labels without a plan"),
         (["estimate", *RUNS, "--plan", "human.txt"], 1, "Labels without a plan"),

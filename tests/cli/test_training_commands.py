@@ -288,7 +288,7 @@ def test_positions_go_with_their_rows_into_every_fit(tmp_path, capsys):
         assert main([*command, "--ranker", "ridge", "--position", "shown"]) == 2
         assert "only oblivious-boosting reads" in capsys.readouterr().err
     assert main(["cross-validate", str(table), *UNBIASED, "--position", "shown", "--cluster", "local:1"]) == 2
-    assert "does not go with --cluster" in capsys.readouterr().err
+    assert "cannot be combined with --cluster" in capsys.readouterr().err
 
 
 def test_positions_are_a_column_that_is_no_feature(tmp_path, capsys):
@@ -315,7 +315,7 @@ def test_positions_are_a_column_that_is_no_feature(tmp_path, capsys):
         (["--position", "place"], 1, "no column 'place'"),
         (["--position", "b*"], 2, "names 2"),
         (["--position", "shown"], 1, "position requires"),
-        (["--position", "shown", "--cluster", "local:1"], 2, "--position does not go with --cluster"),
+        (["--position", "shown", "--cluster", "local:1"], 2, "--position cannot be combined with --cluster"),
     ):
         assert main([*words, *wrong]) == code
         assert said in capsys.readouterr().err

@@ -104,7 +104,7 @@ def test_the_reason_tells_what_would_identify_the_model(data):
     few = log_of(data, impressions=1_500)
     seen = Examination(random_state=0).fit(few)
     assert not seen.identified_
-    (reason,) = [text for text in seen.reasons_ if "wider than the propensity" in text]
+    (reason,) = [text for text in seen.reasons_ if "wider than the propensity," in text]
     needed = int(re.search(r"Collect about ([\d,]+) impressions", reason)[1].replace(",", ""))
     place = int(re.search(r"at position (\d+)", reason)[1]) - 1
     wide = (seen.high_ - seen.low_) / seen.propensities_

@@ -311,5 +311,5 @@ def test_ubi_is_recognised_and_every_action_tells_what_is_left_out(tmp_path, cap
     write_run({"cat": {"a": 2.0, "b": 1.0}}, tmp_path / "new.run")
     assert main(["clicks", "value", str(path), "--runs", str(tmp_path / "new.run"), "--cutoff", "1"]) == 0
     error = capsys.readouterr().err
-    assert "other action names): 1" in error
+    assert "unknown action names): 1" in error
     assert "--click-action" in error

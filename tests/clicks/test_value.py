@@ -153,7 +153,8 @@ def test_refusals(log, seen, new):
         evaluate_from_clicks(log, {"new": new}, examination=seen, discount=[1.0])
     part = dict(list(new.items())[:100])
     assert (
-        "left out because a ranker lacks them" in evaluate_from_clicks(log, {"new": part}, examination=seen).notes[-1]
+        "left out because a ranker has no result"
+        in evaluate_from_clicks(log, {"new": part}, examination=seen).notes[-1]
     )
 
 

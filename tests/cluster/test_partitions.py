@@ -238,7 +238,9 @@ def test_queries_split_over_files_are_joined(judged, tmp_path, capsys):
         lambda: read_parquet(str(tmp_path / "*.parquet"), hold=False),
     ):
         data = read()
-        assert "queries that were split over partitions are joined in the first: 1" in capsys.readouterr().err
+        assert (
+            "queries that were split over partitions are joined in their first partition: 1" in capsys.readouterr().err
+        )
         assert (data.n_partitions, data.n_queries, data.n_rows) == (2, train.n_queries, train.n_rows)
         for ranker in (ObliviousBoosting("constant", n_estimators=3, n_jobs=1), RankSVM(), ListNet(), AdaRank()):
             got = ranker.fit(data).predict(train)

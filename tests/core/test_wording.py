@@ -100,7 +100,8 @@ def test_messages_in_python(text):
         (
             "train",
             lambda: truerank.MeasureSVM(C=[0.1, 1.0]).fit([[1.0], [2.0]], [0, 1], qid=[1, 1]),
-            "C is a list of 2 values, from which validation queries must choose. Add --valid FILE, or give a single C",
+            "C has 2 values, but validation queries, which choose among them, are missing. Add --valid FILE, or give a "
+            "single C",
         ),
         (
             "power",  # has no option for it, so the remedy is left out

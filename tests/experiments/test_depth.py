@@ -152,7 +152,7 @@ def test_reranking_that_pays_less_than_the_margin_is_not_advised():
     first = {q: {"a": 2.0, "b": 1.0} if int(q) % 20 else {"a": 1.0, "b": 2.0} for q in qrels}
     found = reranking_depth(first, {q: {"a": 1.0, "b": 0.0} for q in qrels}, qrels, "RR", margin=0.06)
     assert (found.chosen, found.pays.better) == (0, True)
-    assert found.summary.startswith("Reranking pays by at most 0.06: RR is 1.0000 reranked and 0.9750 without")
+    assert found.summary.startswith("Reranking pays by at most 0.06: RR is 1.0000 with reranking and 0.9750 without")
 
 
 def skewed(m=500, seed=4):
@@ -210,7 +210,7 @@ def test_the_command_prints_the_promise(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)["by_query"]
     assert told["share"] == pytest.approx(sure.mean())
     assert main(words) == 0
-    assert "By query: rerank 0 documents where" in capsys.readouterr().out
+    assert "By query: rerank 0 documents if" in capsys.readouterr().out
     assert main([*words[:-2], "--shallow", "2"]) == 2
 
 

@@ -241,7 +241,7 @@ def test_commands(engine, models, tmp_path, capsys):
     assert main(["deploy", *line, "--replace", "--verify", *more, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["orders_equal"] == 2
     assert main(["deploy", *line, *more]) == 2
-    assert "belongs to --verify" in capsys.readouterr().err
+    assert "requires --verify" in capsys.readouterr().err
     engine.broken = True
     assert main(["deploy", "--verify-only", *line, *more]) == 1
     assert "0 of 2 queries" in capsys.readouterr().err

@@ -111,7 +111,7 @@ def test_rankers_are_compared_over_the_same_folds(data):
     found = cross_validate(rankers, data, ["nDCG@10", "pairs(2,0)"], cv=3, random_state=4)
     comparison = found.compare(baseline="ridge")
     assert "about the fitted rankers" in str(comparison)
-    assert "training is not part of its uncertainty" in str(comparison)
+    assert "excludes the uncertainty of training" in str(comparison)
     assert [pair.a for pair in comparison.pairs] == ["trees", "theirs"]
     assert comparison.means == {name: own["nDCG@10"] for name, own in found.means.items()}
     assert not found.compare("pairs(2,0)").higher_is_better

@@ -168,7 +168,7 @@ def test_command_tunes_and_keeps_the_model(tmp_path, capsys):
     assert "'alpha'" in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:.*came in several pieces")
+@pytest.mark.filterwarnings("ignore:.*were not adjacent")
 def test_out_of_fold_scores_are_in_the_order_of_the_file(tmp_path, capsys):
     from truerank.cli import main
     from truerank.io.letor.write import write_letor

@@ -214,7 +214,7 @@ def test_a_command_that_stopped_goes_on_where_it_was(serve, files, capsys):
     partial.write_bytes(kept)
     (files / "spec.json").write_text(json.dumps(OWN | {"index": "other"}))
     assert main(words) == 1
-    assert "the file is for other requests" in capsys.readouterr().err
+    assert "the file was written for other requests" in capsys.readouterr().err
 
 
 TEMPLATE = {"match": {"title": "{{keywords}}"}}

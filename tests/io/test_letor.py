@@ -100,7 +100,7 @@ def test_standard_input(monkeypatch):
 
 def test_queries_in_pieces_are_joined_and_said():
     text = "1 qid:b 1:1\n2 qid:a 1:2\n0 qid:b 1:3\n"
-    with pytest.warns(TruerankWarning, match="queries that came in several pieces were joined: 1"):
+    with pytest.warns(TruerankWarning, match="queries whose rows were not adjacent were joined: 1"):
         data = read(text)
     assert data.query_ids.tolist() == ["b", "a"]
     assert data.X[:, 0].tolist() == [1, 3, 2]

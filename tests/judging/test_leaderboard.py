@@ -61,7 +61,7 @@ def test_a_good_judge_keeps_the_order_and_an_inverse_one_swaps_it(collection):
     assert good.swaps == []
     assert 40 <= good.restored <= 600
     assert len(inverse.swaps) <= inverse.swapped
-    assert found.summary.startswith("good is closest to people of 2 judges")
+    assert found.summary.startswith("good is the best of 2 judges")
 
 
 def test_people_who_judge_themselves_need_no_mending(collection):

@@ -216,18 +216,18 @@ def test_validation_decides_the_round_and_the_stop():
 
 @pytest.mark.filterwarnings("ignore:.*learned nothing")
 def test_nothing_to_learn_is_said():
-    with pytest.warns(TruerankWarning, match="no query offers a choice"):
+    with pytest.warns(TruerankWarning, match="nothing can be learned"):
         ranker = AdaRank().fit([[1.0], [2.0], [3.0]], [1, 1, 0], qid=["a", "a", "b"])
     assert (ranker.coef_.tolist(), ranker.best_round_, ranker.n_iter_, ranker.n_constant_queries_) == ([0.0], 0, 0, 2)
     assert ranker.predict([[5.0]]).tolist() == [0.0]
-    with pytest.warns(TruerankWarning, match="no query offers a choice"):
+    with pytest.warns(TruerankWarning, match="nothing can be learned"):
         AdaRank("AP(empty=skip)", constant_queries="keep").fit([[1.0], [2.0]], [0, 0])
 
 
 def test_validation_without_a_choice_is_said_and_not_used():
     data = judged(5, m=30)
     flat = RankingData(data.X, np.ones(data.n_rows), data.qid)
-    with pytest.warns(TruerankWarning, match="does not matter in any validation query"):
+    with pytest.warns(TruerankWarning, match="has only one grade or one document"):
         ranker = AdaRank(n_estimators=20).fit(data, eval_set=flat)
     assert np.array_equal(ranker.coef_, AdaRank(n_estimators=20).fit(data).coef_)
     assert np.isnan(ranker.history_["validation"]).all()

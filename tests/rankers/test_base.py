@@ -39,7 +39,7 @@ def judged():
 
 def test_row_order_does_not_matter_and_scores_come_back_in_it(judged):
     X, y, qid = judged
-    with pytest.warns(TruerankWarning, match="came in several pieces"):
+    with pytest.warns(TruerankWarning, match="were not adjacent"):
         ranker = LeastSquares().fit(X, y, qid=qid)
     order = np.argsort(qid, kind="stable")
     same = LeastSquares().fit(X[order], y[order], qid=qid[order])
@@ -116,7 +116,7 @@ def test_groups_without_routing_do_not_train_on_one_merged_query():
         cross_validate(LeastSquares(), X, y, groups=qid, cv=QueryKFold(3), error_score="raise")
 
 
-@pytest.mark.filterwarnings("ignore:.*came in several pieces")
+@pytest.mark.filterwarnings("ignore:.*were not adjacent")
 def test_predict_and_rank_check_qid(judged):
     X, y, qid = judged
     ranker = LeastSquares().fit(X, y, qid=qid)

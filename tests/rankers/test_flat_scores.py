@@ -41,7 +41,7 @@ def test_every_ranker_warns_when_it_learned_nothing(name, case):
 
 def test_the_warning_says_why_and_what_to_do():
     X, y, qid = np.arange(8.0).reshape(8, 1), np.ones(8), np.repeat([1, 2], 4)
-    with pytest.warns(ConvergenceWarning, match="no query offers a choice.*Check that queries have documents"):
+    with pytest.warns(ConvergenceWarning, match="nothing can be learned.*Check that queries have documents"):
         RankSVM().fit(X, y, qid=qid)
 
 

@@ -131,7 +131,7 @@ def test_stops_at_max_iter_with_a_warning():
 def test_nothing_to_learn():
     ranker = ListNet().fit([[1.0], [2.0], [3.0]], [1, 1, 2], qid=[1, 1, 2])
     assert ranker.coef_.tolist() == [0.0]
-    assert "no query offers a choice" in ranker.status_
+    assert "nothing can be learned" in ranker.status_
 
 
 def test_query_weight_two_is_two_copies_and_normalize_divides():

@@ -236,7 +236,7 @@ def test_every_parameter_of_theirs_is_taken_or_explained(name):
     assert [one for one in theirs if "it has leaves" in refusal(**{one: 12345})] == []
 
 
-@pytest.mark.filterwarnings("ignore:12 of 12 queries came in several pieces")
+@pytest.mark.filterwarnings("ignore:the rows of 12 of 12 queries were not adjacent")
 def test_clicks_in_the_order_they_were_shown(sets):
     train, _, test = sets
     with pytest.warns(TruerankWarning, match="sampling_method.*same probability"):

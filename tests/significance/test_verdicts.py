@@ -62,7 +62,7 @@ def test_without_differences_the_margin_needs_so_many_queries(loss, least):
     assert not decided(least - 1).not_worse
     assert decided(least).kinds == ("not worse", "equivalent")
     assert decided(20).needed == least
-    assert f"about {least} queries decide" in str(decided(20))
+    assert f"about {least} queries are needed" in str(decided(20))
 
 
 def test_the_number_of_queries_that_decide_is_the_least():
@@ -92,7 +92,7 @@ def test_what_is_not_seen_is_named():
         caption({result.measure: result}),
         result.to_dict()["pairs"][0]["verdict_text"],
     ):
-        assert "5.8 % of queries can be unseen with 50 queries" in text
+        assert "50 queries can miss losses on fewer than 5.8 % of queries" in text
 
 
 def test_errors_and_values_that_may_be_negative_have_no_verdict_of_not_worse():

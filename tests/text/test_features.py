@@ -366,9 +366,9 @@ def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
     assert main([*words, "--queries", str(collection / "q.jsonl"), "-o", str(run), "--depth", "7"]) == 0
     assert np.diff(read_run(run).offsets).tolist() == [7] * 15
     assert main(words) == 2
-    assert "requires --index DIR and --queries FILE" in capsys.readouterr().err
+    assert "give --index DIR and --queries FILE" in capsys.readouterr().err
     assert main([*words, "--queries", str(collection / "q.jsonl"), "--query-column", "query"]) == 2
-    assert "--query-column belongs to a data file" in capsys.readouterr().err
+    assert "--query-column applies only to a data file" in capsys.readouterr().err
 
 
 def test_the_reported_log_loss_is_of_rankers_that_had_not_seen_the_test_fold(collection, monkeypatch, capsys):
@@ -422,7 +422,7 @@ def test_the_pipeline_says_that_the_ranker_lost_and_keeps_queries_that_find_noth
     assert [pair["p_adjusted"] for pair in summary["comparison"]["pairs"]] == [one.p_adjusted for one in compared.pairs]
     text = (collection / "lost" / "summary.txt").read_text()
     assert "verdict: the ranker is worse than BM25: -" in text
-    assert f"to serve BM25 (set by all queries): {verdict['serve']}\n" in text
+    assert f"to serve BM25 (parameters from all queries): {verdict['serve']}\n" in text
     *command, run = shlex.split(verdict["serve"])
     assert main([*command[1:], str(collection / run)]) == 0
     assert read_run(collection / "bm25.run").query_ids.tolist()[0] == "q0"

@@ -70,7 +70,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit to the scores of rows that did not train the scoring model; returns itself.
+        """Fit to the scores of rows on which the scoring model was not trained; return self.
 
         Parameters
         ----------
@@ -235,8 +235,8 @@ def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
 def unit_of(scores: np.ndarray) -> float:
     """Return the power of two that divides finite scores before a fit, so that a fit is the same at every scale.
 
-    It is 1 if the largest size of a score is between 2^-36 and 2^480. The unit brings other scores to the nearer end,
-    where beta calibration, which reads them as log-odds, is within 1e-4 of its limit.
+    It is 1 if the largest magnitude of a score is between 2^-36 and 2^480. The unit brings other scores to the nearer
+    end, where beta calibration, which reads them as log-odds, is within 1e-4 of its limit.
 
     >>> unit_of(np.array([-3.0, 0.5])), unit_of(np.array([0.0, 3e-300])) < 1e-288
     (1.0, True)
@@ -255,7 +255,7 @@ def in_unit(scores: np.ndarray, unit: float) -> np.ndarray:
 
 
 def _largest(scores: np.ndarray) -> float:
-    """Return the largest size of a score, 0 without scores; without a copy of them."""
+    """Return the largest magnitude of the scores, 0 if there are none, without copying them."""
     return max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
 
 

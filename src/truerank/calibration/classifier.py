@@ -110,9 +110,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes or several labels, "vector" and "matrix" equal "platt", and "dirichlet" equals "beta".
     cv : int, splitter or iterable, default 5
         As in scikit-learn. An int is the number of stratified folds, at most the rows of the rarest class. A label with
-        fewer than two rows on one side has the smoothed prior as its probability, and a warning. Every fold must train
-        with every class that has two rows or more, and every such class must be held out.
-        None is 5. "prefit", as in older releases of scikit-learn: the estimator is fitted, as in a `FrozenEstimator`.
+        fewer than two rows on one side gets the smoothed prior as its probability, with a warning. Every fold must
+        train with every class that has two rows or more, and every such class must be held out. None is 5. "prefit", as
+        in older releases of scikit-learn: the estimator is fitted, as in a `FrozenEstimator`.
     n_jobs : int, optional
         Threads over labels.
     ensemble : bool or "auto", default "auto"
@@ -182,7 +182,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
-        """Cross-validate, calibrate and refit; returns itself.
+        """Cross-validate, calibrate and refit; return self.
 
         Parameters
         ----------
@@ -466,7 +466,7 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Any:
-        """Fit a clone of the estimator to each class of y (n,); returns itself."""
+        """Fit a clone of the estimator to each class of y (n,); return self."""
         self.classes_ = np.unique(y)
         self.estimators_ = [
             clone(self.estimator).fit(X, (y == c).astype(np.int64), **fit_params) for c in self.classes_

@@ -44,7 +44,7 @@ _MEANINGS = {
 
 
 class Drift(NamedTuple):
-    """Result of `Cutoff.check`, with a corrected `p` by statistic, and medians before and now of the `moved` ones."""
+    """Result of `Cutoff.check`: a corrected `p` by statistic, and the medians of `moved` ones before and now."""
 
     p: dict[str, float]
     moved: dict[str, tuple[float, float]]
@@ -52,7 +52,7 @@ class Drift(NamedTuple):
 
 @parameters
 class Cutoff(BaseEstimator):
-    """Find a threshold on scores that keeps a promise about the mean loss (at most `at_most`).
+    """Find a threshold on scores that guarantees a mean loss of at most `at_most`.
 
     * **When to answer** (losses of the kind "answer"): the mean loss of the queries whose query score is at least
       `threshold_` is at most `at_most`, with probability `confidence` over the calibration queries.
@@ -62,7 +62,7 @@ class Cutoff(BaseEstimator):
       their lists, over those with a shown document, or over all queries (suffix "-overall").
 
     With `confidence`, fixed-sequence testing starts at the safest threshold and stops at the first that is not
-    rejected. Each test is an exact binomial test if all losses are 0 or 1, else a betting test. The promise requires
+    rejected. Each test is an exact binomial test if all losses are 0 or 1, else a betting test. The guarantee requires
     queries that are exchangeable with those of `fit`; `check` tests this.
 
     Parameters
@@ -98,11 +98,11 @@ class Cutoff(BaseEstimator):
     n_queries_ : int
         Number of queries that tested thresholds.
     needed_ : float
-        0 if a threshold keeps the promise. Else about the number of queries with which the first tested threshold would
-        keep it, if its observed risk is the true one (binomial tail); inf if that risk is not below `at_most`.
+        0 if a threshold gives the guarantee. Else about the number of queries with which the first tested threshold
+        would give it, if its true risk equals the observed risk (binomial tail); inf if this risk exceeds `at_most`.
     answered_, withheld_ : float
         Share of these queries that is answered (or of their documents that is shown); and 1 minus the mean loss of the
-        others, NaN if there are none: the cost of the promise.
+        others, NaN if there are none: the cost of the guarantee.
 
     Notes
     -----
@@ -152,7 +152,7 @@ class Cutoff(BaseEstimator):
 
     @fits_whole
     def fit(self, scores: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> None:
-        """Find the threshold on judged queries that did not train the scores; returns itself.
+        """Find the threshold on judged queries on which the scoring model was not trained; return self.
 
         The first column of `scores` (n,) or (n, r) ranks; further columns are scores of other runs, NaN where a run
         lacks the document. `qid` None means one query.
@@ -171,7 +171,7 @@ class Cutoff(BaseEstimator):
 
     @fits_whole
     def fit_losses(self, score: ArrayLike, loss: ArrayLike) -> None:
-        """Find the threshold for any task from one score and one loss in [0, 1] for each unit; returns itself.
+        """Find the threshold for any task from one score and one loss in [0, 1] for each unit; return self.
 
         `score` (n,) is higher where the answer is more likely right; several columns need `query_score="learned"`. The
         parameter `loss` of the constructor is only a name here.
@@ -229,7 +229,7 @@ class Cutoff(BaseEstimator):
             what = ", ".join(
                 f"{name} (median {before:.4g}, now {after:.4g})" for name, (before, after) in moved.items()
             )
-            warn(f"the promise may not hold: queries differ from those of fit in {what}. Judge new queries, and refit")
+            warn(f"the guarantee may not hold: queries differ from those of fit in {what}. Judge new ones, and refit")
         return Drift(p, moved)
 
     def plot(self) -> Chart:
@@ -244,7 +244,7 @@ class Cutoff(BaseEstimator):
         return {name: values[kept] for name, values in self.curve_.items()}
 
     def summary(self) -> str:
-        """Return the promise, its confidence and its cost in one paragraph."""
+        """Return the guarantee, its confidence and its cost in one paragraph."""
         check_is_fitted(self)
         name, _, k = self._name().partition("@")
         meaning = _MEANINGS.get(name.removesuffix("-overall"), "").format(k=k)
@@ -266,11 +266,11 @@ class Cutoff(BaseEstimator):
         if math.isinf(self.threshold_):
             rule = "Answer everything" if self.threshold_ < 0 else "Answer nothing"
             rule = f"{self._verdict()}. {rule}" if self.needed_ else rule
-        cost = "" if math.isnan(self.withheld_) else f" Of the others, {self.withheld_:.1%} would have been right."
+        cost = "" if math.isnan(self.withheld_) else f" Of the other queries, {self.withheld_:.1%} would be right."
         return f"{start}{promise}. {rule}: {self.answered_:.1%} of {self.n_queries_} queries.{cost}"
 
     def for_export(self, policy: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the promise, the score and the threshold in the scores of an export, from its certificate's policy."""
+        """Return the guarantee, the score and the threshold in an export's scores, from its certificate's policy."""
         check_is_fitted(self)
         name = "score" if self.kind_ != "answer" else self._score_name()
         if name in ("learned", "agreement"):
@@ -288,7 +288,7 @@ class Cutoff(BaseEstimator):
             if self.kind_ != "answer":
                 raise ModelFileError(
                     f"Cutoff: an earlier version averaged the loss {self._name()} over all queries. Fit the cutoff "
-                    f"again, with the loss {self._name()}-overall for the same promise"
+                    f"again, with the loss {self._name()}-overall for the same guarantee"
                 )
             self.needed_ = 0.0
         check_fields(self, {"coef_": f"float[0] | float[{len(self.names_)}]"})
@@ -446,11 +446,11 @@ class Cutoff(BaseEstimator):
         return f"at the first threshold the mean loss is {risk[first]:.3f} and its bound {bound[first]:.3f}"
 
     def _verdict(self) -> str:
-        """Return a sentence that no threshold keeps the promise, and with how many queries one would."""
-        more = f"about {self.needed_:,.0f} would be needed if this loss is the true one"
+        """Return a sentence that no threshold gives the guarantee, with the number of queries that would be needed."""
+        more = f"about {self.needed_:,.0f} would be needed if the true loss equals this loss"
         if math.isinf(self.needed_):
             more = f"more would not help, because this loss is not below at_most={self.at_most:g}"
-        return f"No threshold keeps this promise with {len(self.reference_)} queries; {more}"
+        return f"No threshold gives this guarantee with {len(self.reference_)} queries; {more}"
 
     def _control(self, scores: np.ndarray, rises: np.ndarray, start: np.ndarray) -> None:
         """Apply conformal risk control to the losses `start` (m,) with nothing shown and the rise of each document."""
@@ -466,8 +466,8 @@ class Cutoff(BaseEstimator):
             enough = (1 - self.at_most) / (self.at_most - lowest) if lowest < self.at_most else math.inf
             self.needed_ = math.ceil(enough - 1e-9) * len(start) / m if enough < math.inf else enough
             raise InvalidInputError(
-                f"if everything is shown, the mean loss L of the n = {m} queries is {lowest:.4f}, but (n L + 1) / (n "
-                f"+ 1) must not exceed at_most. {self._verdict()}. Otherwise use "
+                f"even if everything is shown, the mean loss of {m} queries is {lowest:.4f}, and its conformal "
+                f"bound {bound.min():.4f} exceeds at_most={self.at_most:g}. {self._verdict()}. Otherwise use "
                 f"at_most={math.ceil(1e4 * bound.min()) / 1e4:g}",
                 code="no-threshold",
             )

@@ -188,7 +188,7 @@ def _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest):
 
 @kernel
 def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr, smallest):
-    """Return the least objective in a gap and its place t if it is below `best`, else `best` and -1."""
+    """Return the least objective in a gap and its position t if it is below `best`, else `best` and -1."""
     best_t = -1.0
     for j in range(10):
         values[j] = _value_in_gap(family, n, gap * j / 9.0, gap, w, a, q, r, ar, qr, smallest)

@@ -110,7 +110,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
-        """Fit to scores (n, K) of rows that did not train the scoring model, and their labels; returns itself.
+        """Fit to scores (n, K) of rows on which the scoring model was not trained, and to their labels; return self.
 
         A weight of 2 equals two copies of the row, 0 ignores it. `classes` are the labels of the columns, ascending
         (default: those of `y`). NaN or infinite scores, labels that are not among the classes, and a wrong number of
@@ -124,7 +124,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         index = np.minimum(np.searchsorted(names, labels), len(names) - 1)
         if (names[index] != labels).any():
             raise InvalidInputError(
-                f"y has {labels[names[index] != labels].tolist()[0]!r}, not one of {names.tolist()}", argument="y"
+                f"label {labels[names[index] != labels].tolist()[0]!r} in y: expected {names.tolist()}", argument="y"
             )
         weight = as_weight(sample_weight, len(values))
         if weight is not None and not weight.all():
@@ -405,7 +405,7 @@ class JointPool(JointCalibrator):
         return held_out, calibrators
 
     def _inputs(self, scores: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the scores that members are fitted to, except those of one class against the rest."""
+        """Return the scores to which members are fitted, except the members of one class against the rest."""
         if not self.from_log_probabilities:
             return {"scores": scores}
         return {

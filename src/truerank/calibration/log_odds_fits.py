@@ -103,7 +103,7 @@ def best_knots(
     design, coef = np.ones((len(z), 4)), np.zeros(4)  # neighbouring knots have neighbouring coefficients
 
     def loss(place: float, knots: np.ndarray, moved: int) -> float:
-        """Return the least objective with one knot moved to a place."""
+        """Return the least objective with one knot moved to a position."""
         low, high = (knots[0], place) if moved else (place, knots[1])
         return _spline_loss(z, low, high, design, targets, weight, coef, lower, ridge, 1e-6)
 

@@ -74,8 +74,8 @@ class PooledCalibrator(Calibrator):
     monotone : bool, default True
         Use the monotone form of methods given by name: the average then never falls as the score rises.
     cv : int, default 5
-        Folds, stratified by class (or of whole groups); lowered to the rows of the rarer class. Copies of a row may be
-        in different folds, unlike a `sample_weight`.
+        Folds, stratified by class (or of whole groups); at most the number of rows of the rarer class. Copies of a row
+        may be in different folds, unlike a `sample_weight`.
     n_repeats : int, default 2
         Draws of the folds; losses are averaged over them.
     random_state : int or generator, optional

@@ -58,7 +58,7 @@ class CalibratedRanker(Ranker):
         "pool" is an average of calibrators with weights from their cross-validated log losses.
     cv : int or "prefit", default 5
         Folds of queries (at most the number of queries; a single one is split by rows). "prefit" uses a fitted ranker.
-        The data must then be queries that did not train it.
+        Its training data must then contain none of these queries.
     rel : float, default 1
         Lowest relevant grade.
     query_statistics : bool, default False
@@ -239,7 +239,7 @@ class CalibratedRanker(Ranker):
         return at_least[:, self.place_of_rel()]
 
     def place_of_rel(self) -> int:
-        """Return the place of the lowest grade in `grades_` that is relevant."""
+        """Return the index of the lowest grade in `grades_` that is relevant."""
         place = int(np.searchsorted(self.grades_, check_number(self.rel, "rel")))
         if place == len(self.grades_):
             raise InvalidInputError(
@@ -385,7 +385,7 @@ def _one_query(data: RankingData, rows: np.ndarray, y: np.ndarray | None) -> Ran
 
 
 def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Return the held-out scores (n,) of one fold's ranker on the level of the ranker of all rows.
+    """Return the held-out scores (n,) of one fold's ranker shifted to the level of the ranker of all rows.
 
     A ranking does not change if all scores are shifted or scaled, so the rankers of folds may have different levels,
     which one calibrator cannot fit. So on the fold's training rows, whose scores by the two rankers are `trained` and

@@ -92,7 +92,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any, *, feature_names: Sequence[str] | None = None) -> Any:
-        """Fit to texts X (n,) or a table X (n, p), and labels; returns itself.
+        """Fit to texts X (n,) or a table X (n, p), and labels; return self.
 
         Parameters
         ----------

@@ -37,7 +37,7 @@ class Arguments(options.Known, options.Clustered, options.Training, options.Json
     judged: str | None = argument(
         "judged queries that MODEL was not trained on (with --cv: any judged queries)", "[DATA]"
     )
-    scores: str | None = option("in place of MODEL: the scores of the rows of --data, one on each line", "FILE")
+    scores: str | None = option("instead of MODEL: a file with one score on each line for the rows of --data", "FILE")
     data: str | None = option("judged documents of --scores", "FILE")
     method: str = option(
         f"calibrator: {', '.join(CALIBRATORS)}, or {CHOOSE}: average them with weights from cross-validated log "
@@ -63,7 +63,7 @@ class Arguments(options.Known, options.Clustered, options.Training, options.Json
     output: OutputFile = option("the model to write", "FILE", names="-o --output --model")
     RULES = (
         only("cluster", "model", "requires MODEL DATA, because scores in a file are calibrated in this process"),
-        refuse("scores data", "model", "replaces MODEL DATA. Give either, not both"),
+        refuse("scores data", "model", "cannot be combined with MODEL DATA"),
         refuse("features exclude", "scores", "chooses columns for a model, and --scores requires no columns"),
         refuse("monotone", f"method={CHOOSE}", f"has no effect: --method {CHOOSE} makes every calibrator monotone"),
     )
@@ -162,7 +162,7 @@ def _ranker(args: Arguments, file: str, judged: str) -> _Found:
     with common.cluster_of(args.cluster) as client:
         data = common.read_graded(judged, args, model, client=client)
         seen = None  # with --cv the model itself scores nothing
-        about = "scores: by rankers that were trained on other queries"
+        about = "scores: from rankers that were trained on other queries"
         if args.cv is None:
             seen = about_training(
                 args.training_queries, {file: model}, data, remedies=("use other queries", "add --cv 5", KEEP)

@@ -44,7 +44,7 @@ class Arguments(options.Bad, options.Json):
         writes=lambda args: OutputFile if args.train else str,
     )
     train: str | None = option("labelled documents to learn from, in the same forms", "FILE")
-    learn = within("learning (with --train)", to="train", why="belongs to learning: give --train FILE")
+    learn = within("learning (with --train)", to="train", why="applies only to learning: give --train FILE")
     classifier: str | None = learn("learning algorithm (default: linear-svm)", choices=CLASSIFIERS)
     method: str | None = learn(
         f"calibrator: {', '.join(METHODS)} (default: pool, their average weighted by cross-validated log loss)",
@@ -60,9 +60,9 @@ class Arguments(options.Bad, options.Json):
     label_field: str | None = option("field of the labels (default: labels, else label)", "NAME")
     text_field: list[str] | None = option("text field to use; may be repeated (default: all)", "NAME", action="append")
     separator: str | None = option("separator of several labels in a cell of a table (default: ;)", "C")
-    decided = within("classifying (with DATA)", to="data", why="belongs to classifying: give DATA")
-    cost_fp: float | None = decided("cost of a label given wrongly (default: 1)", "C")
-    cost_fn: float | None = decided("cost of a label left out (default: 1)", "C")
+    decided = within("classifying (with DATA)", to="data", why="applies only to classifying: give DATA")
+    cost_fp: float | None = decided("cost of a wrong label (default: 1)", "C")
+    cost_fn: float | None = decided("cost of a missing label (default: 1)", "C")
     output: Output | None = decided("output file of JSON lines (default: stdout)", "FILE")
 
 
@@ -73,7 +73,7 @@ def run(args: Arguments) -> int:
     if args.separator == "":
         raise common.UsageError("--separator is empty. Give one or more characters")
     if not any(map(common.table_kind, (args.train, args.data))):
-        common.refuse_idle(args, ("separator",), "belongs to tables, and no file is a table")
+        common.refuse_idle(args, ("separator",), "applies only to tables, and no file is a table")
     report: dict[str, Any] = {"model": args.model}
     with one_step():
         if args.train is not None:
@@ -103,7 +103,7 @@ def _train(args: Arguments, train: str, report: dict[str, Any]) -> Any:
         "classifier": model.classifier, "method": model.method, "documents": len(examples.ids), "words": n_words,
         "multi_label": model.multi_label_, "labels": model.classes_.tolist(),
     }  # fmt: skip
-    kind = "any number of labels a document" if model.multi_label_ else "one label a document"
+    kind = "any number of labels for each document" if model.multi_label_ else "one label for each document"
     common.note(
         f"trained {model.classifier}, calibrated by {model.method}, on {len(examples.ids)} documents with "
         f"{len(model.classes_)} labels ({kind}), and wrote {args.model}"

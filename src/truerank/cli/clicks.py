@@ -38,20 +38,21 @@ class Arguments(options.Columns, options.Json):
     files: list[str] = argument("click log; for interleave, the runs to mix", "[FILE …]")
     reading = within("reading the log")
     format: str | None = reading("log format (default: by the file's ending)", choices=("table", "json-lines", "ubi"))
-    queries: str | None = reading("UBI queries, whose hits are the shown lists", "FILE")
+    queries: str | None = reading("file of UBI queries, whose hits are the displayed lists", "FILE")
     columns: list[str] | None = reading(
-        "columns of impression query document position clicked ranker propensity session time team", "NAME=COLUMN …"
+        "columns: impression, query, document, position, clicked, ranker, propensity, session, time, team",
+        "NAME=COLUMN …",
     )
     first_position: int | None = reading("number of the first position (default: 1)", choices=(0, 1))
     bad: str | None = reading(
-        "stop at a bad row, or leave out and count its impression (default: error)", choices=("error", "skip")
+        "stop at a bad row, or leave out its impression and count it (default: error)", choices=("error", "skip")
     )
     shown_action: str | None = reading("UBI action_name of a shown document (default: impression)", "NAME")
     click_action: str | None = reading("UBI action_name of a click (default: click)", "NAME")
     fit = within("examination")
     model: str | None = fit("click model (default: position)", choices=("position", "trust"))
     method: str | None = fit("estimator; em needs the features of --data (default: harvest)", choices=("harvest", "em"))
-    max_position: int | None = fit("deepest position (default: by the number of clicks, at most 50)", "K")
+    max_position: int | None = fit("largest position (default: by the number of clicks, at most 50)", "K")
     data: str | None = fit("documents with features and ids, a table or LETOR text", "FILE")
     plot: OutputFile | None = fit("examine: picture of the propensities (.png, .svg, .pdf, .html)", "FILE")
     valued = within("value and train-data")
@@ -62,27 +63,27 @@ class Arguments(options.Columns, options.Json):
         "estimator (default: self-normalised)", choices=("self-normalised", "ips", "doubly-robust")
     )
     weights: str | None = valued("weights of queries (default: impressions)", choices=("impressions", "uniform"))
-    min_shown: int | None = valued("impressions that make a document count as shown (default: 1)", "N")
+    min_shown: int | None = valued("minimum number of impressions of a shown document (default: 1)", "N")
     about: str | None = valued(
         "intervals for new impressions of these queries, or for other queries like these (default: clicks)",
         choices=("clicks", "queries"),
     )
-    least: float | None = valued("train-data: smallest divisor (default: 1)", "N")
+    least: float | None = valued("train-data: lower limit of the divisor (default: 1)", "N")
     mix = within("interleave")
     log: str | None = mix("clicks on interleaved lists, with the column team", "LOG")
     length: int | None = mix("documents in a list (default: 10)", "N")
     unit: str | None = mix("independent unit (default: session)", choices=("session", "query", "impression"))
-    looks: int | None = mix("number of looks in --json (default: 1)", "N")
+    looks: int | None = mix("number of tests to plan, printed in --json (default: 1)", "N")
     output: OutputFile | None = option("rows (.parquet, .csv) or lists (JSON lines)", "FILE")
     level: float | None = option("level of the intervals (default: 0.95)", "P")
     seed: int | None = option("random seed (default: 0)", "N")
-    RULES = (only(options.Columns, "data", "belongs to --data FILE"),)
+    RULES = (only(options.Columns, "data", "requires --data FILE"),)
 
 
 def run(args: Arguments) -> int:
     """Run the action: examine, value, train-data or interleave."""
     known = {name for names in OF.values() for name in names}
-    common.refuse_idle(args, sorted(known - set(OF[args.action])), f"does not belong to {args.action}")
+    common.refuse_idle(args, sorted(known - set(OF[args.action])), f"does not apply to {args.action}")
     if args.action == "interleave":
         return _mix(args) if args.log is None else _compare(args, args.log)
     if len(args.files) != 1:
@@ -184,7 +185,7 @@ def _compare(args: Arguments, log: str) -> int:
 def _mix(args: Arguments) -> int:
     from truerank.clicks.interleaving import interleave
 
-    common.refuse_idle(args, (*LOG, "unit", "looks", "level"), "belongs to --log")
+    common.refuse_idle(args, (*LOG, "unit", "looks", "level"), "requires --log")
     if len(args.files) < 2 or args.output is None:
         raise common.UsageError(
             "interleave requires two or more runs and -o FILE, or the log of an earlier interleaving: --log LOG"

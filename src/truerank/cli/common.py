@@ -168,7 +168,8 @@ def remember_reading(model: Any, args: options.Reading, like: Any = None) -> Non
 
 
 def place_of(path: str, args: options.Reading, *, table: bool | None = None, **own: Any) -> RowsAt:
-    """Return the rows of a file or a folder as the options say they are read; `own` are other fields of `RowsAt`.
+    """Return the location of rows in a file or folder, with the reading options of the command; `own` are other fields
+    of `RowsAt`.
 
     A folder of published folds is refused by commands that would train on its test queries.
     """
@@ -347,8 +348,8 @@ def load_ranker(path: str) -> Any:
 
 
 def statistics_text(path: str, statistics: Any) -> str:
-    """Return the text of the file of `--statistics`. A file that holds anything else is not replaced, and a note tells
-    that other statistics are.
+    """Return the text for the file of `--statistics`; a file with other content is not replaced, and replaced
+    statistics cause a note.
     """
     if os.path.exists(path):
         try:
@@ -500,8 +501,8 @@ def counted_looks(path: str | None) -> Iterator[Any]:
         history = History.read(path)
         if not os.path.exists(path):
             note(
-                f"truerank: {path} does not exist, and looks are counted from 1. If it was lost, restore it: earlier "
-                "looks at these queries count"
+                f"truerank: {path} does not exist, so that tests on these queries are counted from 1. If it was lost, "
+                "restore it, because earlier tests count"
             )
         yield history
         history.write(path)

@@ -26,9 +26,7 @@ class Arguments(
         "correction for several comparisons (default: max-t; holm for wilcoxon and sign)",
         choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"),
     )
-    margin: float | None = option(
-        "also test each pair for being not worse by more than D, and equivalent within D", "D"
-    )
+    margin: float | None = option("also test whether each system is worse by at most D, or equivalent within D", "D")
     rope: float | None = option(
         "also print, for each pair (and segment), P(the first system is better), P(equivalent within D), P(worse)", "D"
     )

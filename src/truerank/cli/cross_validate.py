@@ -186,7 +186,7 @@ def _best_column(data: Any) -> str | None:
 
 
 def _as_ranked(data: Any, columns: list[int]) -> list[int]:
-    """Return the columns that order every query as a column of ranks does, except ranks; or else the ranks."""
+    """Return the columns that order every query as a column of ranks does, or if there are none, the ranks."""
     import numpy as np
 
     from truerank.data.rank_columns import are_ranks

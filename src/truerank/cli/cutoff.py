@@ -50,7 +50,7 @@ class Arguments(options.Known, options.Judged, options.Training, options.Json):
     )
     RULES = (
         only("grades aggregate", "qrels"),
-        refuse(" ".join([*FIT, "qrels"]), "action=apply", "belongs to fit, which stores it in the cutoff's file"),
+        refuse(" ".join([*FIT, "qrels"]), "action=apply", "applies only to fit, which stores it in the cutoff's file"),
     )
 
 
@@ -79,14 +79,14 @@ def _curve(cutoff: truerank.Cutoff) -> str:
         return ""
     figures = zip(*(curve[name] for name in ("answered", "queries", "risk", "bound", "simultaneous")))
     rows = [[f"{share:.0%}", int(n), *(f"{value:.3f}" for value in values)] for share, n, *values in figures]
-    heads = ["answered" if cutoff.kind_ == "answer" else "shown", "queries", "risk", "bound", "bound of all"]
-    note = "Tests in a fixed order (bound) give the threshold. The bounds in the last column hold for all rows at once."
+    heads = ["answered" if cutoff.kind_ == "answer" else "shown", "queries", "risk", "bound", "simultaneous bound"]
+    note = "Tests in a fixed order (`bound`) select the threshold. Simultaneous bounds hold for all rows at once."
     return f"\n\n{table(rows, heads)}\n\n{note}"
 
 
 def load_cutoff(path: str) -> truerank.Cutoff:
     """Return the cutoff in a file that `truerank cutoff fit` wrote."""
-    return common.load_as(truerank.Cutoff, path, "which is not a cutoff. Make a cutoff with truerank cutoff fit")
+    return common.load_as(truerank.Cutoff, path, "which is not a cutoff. Create one with `truerank cutoff fit`")
 
 
 def _apply(args: Arguments) -> int:
@@ -101,7 +101,7 @@ def _apply(args: Arguments) -> int:
     report = {"queries": len(names), what: dict(zip(names, found)), "moved": drift.moved, "p": drift.p}
     common.show_lines(args, args.output, report, (f"{name} {value}\n" for name, value in zip(names, found)))
     if not args.json:
-        common.note(f"{sum(v > 0 for v in found)} of {len(names)} queries are answered. Promise: {cutoff.summary()}")
+        common.note(f"{sum(v > 0 for v in found)} of {len(names)} queries are answered. {cutoff.summary()}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`truerank deploy`: put a model into a live engine, and compare its rankings there with truerank's (`--verify`)."""
+"""`truerank deploy`: deploy a model to a live engine, and compare its rankings there with truerank's (`--verify`)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Arguments(options.Reading, options.Statistics, options.Json):
         "feature set of the LTR plugin, or feature store of Solr (default: that of --features)", "NAME"
     )
     certify: str | None = option(
-        "rows as the engine logs them: refuse a model whose float32 scores rank them otherwise", "DATA"
+        "rows as the engine logs them; refuse the model if float32 scores change their order", "DATA"
     )
     replace: bool = option("overwrite a model of this name, and keep the old one in a file")
     params: OutputFile | None = option("output file of the script's parameters, for requests", "FILE")
     verified = within("verification")
     verify: bool = verified("after the deployment, rerank test queries, and compare orders and scores with the model")
     verify_only: bool = verified("verify a model that was deployed before")
-    verified = within("verification", to="verify verify_only", why="belongs to --verify")
+    verified = within("verification", to="verify verify_only", why="requires --verify")
     queries: str | None = verified("queries, as for `truerank text search`, or judgements", "Q")
     requests: str | None = verified(
         'JSON {"base": query, "features": {name: query}} with {{query}} in place of the text; for the LTR plugin '
@@ -64,7 +64,7 @@ class Arguments(options.Reading, options.Statistics, options.Json):
         "with --verify-only: factor of the scores that deploy printed (default: 1)",
         "X",
         to="verify_only",
-        why="belongs to --verify-only, because a deployment determines the factor",
+        why="requires --verify-only, because a deployment determines the factor",
     )
     tolerance: float | None = verified(
         "accepted difference of scores, divided by the largest score (default: 1e-05)", "T"
@@ -94,9 +94,9 @@ def run(args: Arguments) -> int:
         args = args.but(kind="ltr")
     kind = kind_of(args.kind, args.engine)
     if not args.verify_only and kind != "painless":
-        common.refuse_idle(args, ["params"], f"belongs to painless scripts, but the model is stored as {kind}")
+        common.refuse_idle(args, ["params"], f"applies only to painless scripts, but the model is stored as {kind}")
     elif not args.verify_only:
-        common.refuse_idle(args, ["feature_set"], "belongs to the LTR plugin and to Solr (--kind)")
+        common.refuse_idle(args, ["feature_set"], "applies only to the LTR plugin and to Solr (--kind)")
     model = common.load_ranker(args.model)
     if args.verify_only:
         if getattr(model, "category_names_", None):

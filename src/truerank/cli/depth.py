@@ -26,12 +26,12 @@ class Arguments(options.Judged, options.Seed, options.Json):
     measured_costs: list[str] = option("measured cost of a query at each depth", "DEPTH=C …")
     convention: options.Convention = options.convention("trec")
     by_query: float | None = option(
-        "also find the queries that --shallow documents suffice for: their mean loss is at most A", "A"
+        "also find the queries for which --shallow documents are enough: their mean loss is at most A", "A"
     )
-    promised = within("", to="by_query", why="is about single queries: give --by-query A")
+    promised = within("", to="by_query", why="applies only to single queries: give --by-query A")
     shallow: int | None = promised("depth of these queries, one of the table (default: 0)", "K", type=int)
-    confidence: float | None = promised("confidence of the promise (default: 0.9)", "C")
-    RULES = (refuse("depths", "measured_costs", "are those of --measured-costs"),)
+    confidence: float | None = promised("confidence of this bound (default: 0.9)", "C")
+    RULES = (refuse("depths", "measured_costs", "has no effect: --measured-costs names the depths"),)
 
 
 def run(args: Arguments) -> int:
@@ -58,9 +58,9 @@ def run(args: Arguments) -> int:
         report["by_query"] = {"depth": shallow, "at_most": args.by_query, "confidence": confidence,
                               "threshold": cutoff.threshold_, "share": share}  # fmt: skip
         rule = (
-            f"rerank {shallow} documents where the best score of the first stage is above the next by at least "
+            f"rerank {shallow} documents if the best score of the first stage exceeds the next one by at least "
             f"{cutoff.threshold_:.4g} ({share:.1%} of queries), and {found.full} elsewhere; with confidence "
             f"{confidence:g}, the former lose at most {args.by_query:g} on average"
         )
-        text += f"\n\nBy query: {rule if share else 'no gap between the best two scores keeps this promise'}."
+        text += f"\n\nBy query: {rule if share else 'no gap between the best two scores gives this guarantee'}."
     return common.show(args, report, text)

@@ -185,7 +185,7 @@ def _show(files: list[dict[str, Any]], findings: list[Any], args: Arguments) -> 
     print(common.table(rows, ["data", "rows", "queries", "features", *(f"grade {grade}" for grade in levels)]))
     print()
     if not findings:
-        print("nothing to remark")
+        print("no remarks")
     for code in dict.fromkeys(finding.code for finding in findings):
         first = next(finding for finding in findings if finding.code == code)
         print(f"{first.severity}: {code}: {CODES[code].meaning}\n  -> {alternatives(first.remedies, args.wording)}")

@@ -1,10 +1,9 @@
 """`truerank features`: compute features of judged documents in a live search engine.
 
 Compute the features of judged documents in OpenSearch, Elasticsearch or Solr, for `truerank train`. Without --qrels,
-make a starting set of features from the fields of the index, print it, and write it to OUT (JSON): review it first.
-With --qrels, compute the features in the file --features for all judged documents. A judged document that the engine
-lacks is left out, and listed in OUT.missing.csv. To continue after an interruption, repeat the command. `truerank
-deploy`
+create a starting set of features from the fields of the index, print it, and write it to OUT (JSON) for review. With
+--qrels, compute the features in the file --features for all judged documents. A judged document that the engine lacks
+is left out, and listed in OUT.missing.csv. To continue after an interruption, repeat the command. `truerank deploy`
 stores the same features in the engine.
 """
 
@@ -45,7 +44,7 @@ class Arguments(Writing):
     put: bool = option(
         "store the features in the LTR plugin or in Solr, if it lacks them",
         to="definitions",
-        why="belongs to --features",
+        why="requires --features",
     )
     key: str | None = option("field of the document ids (default: _id, in Solr id)", "FIELD")
     queries: str | None = option(

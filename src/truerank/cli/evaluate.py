@@ -24,7 +24,7 @@ class Arguments(options.Compared, options.Collapse, options.Clustered, options.J
     convention: options.Convention | None = options.convention()
     RULES = (
         only("collapse", "qrels"),
-        only("features exclude", "data", "belongs to --data"),
+        only("features exclude", "data", "requires --data"),
         refuse("convention per_query record", "every_convention"),
         refuse("every_convention per_query record", "explain"),
         refuse("explain", "data", "requires --qrels FILE and a run"),

@@ -22,7 +22,7 @@ class Arguments(options.Known, options.Statistics, options.Json):
     feature_names: str | None = option("the engine's names of the columns, one on each line, in order", "FILE")
     certify: str | None = option("verify the export on these rows (default: on generated rows)", "DATA")
     absent: str | None = option(
-        "value of a feature that a document lacks (default: as in programs that read the format)",
+        "value of a missing feature (default: as in programs that read the format)",
         choices=("zero", "nan"),
     )
     distil: str | None = option("export plain trees that are fitted to the model's scores of these rows", "DATA")

@@ -1,6 +1,6 @@
 """`truerank text features`: compute features from TREC runs, or from an index of documents.
 
-Make a feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for each
+Create a feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for each
 document that a run retrieved for a topic, and a column for each run. --index and --queries compute features of text: a
 row for each candidate of a query. If the name OUT ends in .csv, .tsv, .parquet, .arrow or .feather, the output is a
 table, otherwise LETOR text. `truerank features` asks a search engine for features.
@@ -57,7 +57,7 @@ class Arguments(Writing):
         refuse("runs", "index"),
         only("query_field", "index"),
         only("grades aggregate", "qrels"),
-        refuse("margin", "missing=nan", "belongs to --missing min"),
+        refuse("margin", "missing=nan", "requires --missing min"),
         refuse("json", "output=-", "prints a summary to standard output. Name the file of features with -o FILE"),
     )
 
@@ -75,7 +75,7 @@ def run(args: Arguments) -> int:
     joined = truerank.join_runs(runs, qrels, names=names, **common.given(args, "missing", "margin"))
     data = mapped(_with_vectors(joined, args), args)
     lost = None if joined.missing_grades is None else int((joined.missing_grades > 0).sum())
-    text = f"; {lost} relevant documents were retrieved by none of the runs" if lost else ""
+    text = f"; {lost} relevant documents were retrieved by no run" if lost else ""
     return written(args, data, text, relevant_not_retrieved=lost)
 
 

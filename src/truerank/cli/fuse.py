@@ -22,7 +22,7 @@ METHODS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-max", "comb-min", "c
 DEPTH = 1000  # documents of a topic
 
 
-_OF_LEARNING = "belongs to learning: give --qrels FILE"
+_OF_LEARNING = "applies only to learning: give --qrels FILE"
 
 
 class Arguments(options.Judged, options.Topics, options.Json):

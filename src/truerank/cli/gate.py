@@ -20,16 +20,16 @@ class Arguments(options.Judged, options.Segments, options.Collapse, options.Seed
     gold: str = option("relevant documents of each query", "FILE", names="--gold --qrels")
     measure: str = option("measure to compare", "NAME", default="nDCG@10")
     margin: float = option("largest loss that does not matter, in the unit of the measure", "D", default=0.02)
-    at_least: list[str] = option("least means of the new system, such as nDCG@10=0.45", "MEASURE=F …")
+    at_least: list[str] = option("minimum means of the new system, such as nDCG@10=0.45", "MEASURE=F …")
     at_most: list[str] = option(
-        "largest mean losses of the new system: no-relevant@K and no-relevant, of the queries with a result; "
+        "maximum mean losses of the new system: no-relevant@K and no-relevant, of the queries with a result; "
         "unanswered, of the queries with relevant documents",
         "LOSS=A …",
     )
-    looks: int = option("number of gates on the same queries, which share the level", "N", type=positive, default=1)
+    looks: int = option("number of gates on the same queries, which divide the level", "N", type=positive, default=1)
     history: OutputFile | None = option("file that counts the runs of the gate on the same queries", "FILE")
     inconclusive: str | None = option(
-        "what an inconclusive result is: pass, fail, or exit code 3", choices=("pass", "fail")
+        "treatment of an inconclusive result (default: exit code 3)", choices=("pass", "fail")
     )
     summary: OutputFile | None = option("also write Markdown, for a pull request", "FILE")
     convention: options.Convention = options.convention("trec")

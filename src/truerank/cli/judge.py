@@ -2,8 +2,8 @@
 
 plan: draw the documents of TREC runs that people should judge, and write a CSV file to fill in. estimate: print values
 and differences of the runs from the filled file, with intervals that hold for any judges. agree: print how well two
-judges agree. leaderboard: print whether model judges order the runs as people (--qrels) do. pool:
-print what each group of runs would lose if the group had not contributed to the pool of judged documents.
+judges agree. leaderboard: print whether model judges order the runs as people (--qrels) do. pool: print the loss of
+each group of runs if the group had not contributed to the pool of judged documents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from truerank.core.files import one_step, read_text
 from truerank.measures.conventions import QRELS_CONVENTION
 
 _OF_PLAN = "budget output uniform all_values pair page texts queries meanings replace"
-_WHY = "does not belong to {action}"
+_WHY = "does not apply to {action}"
 
 
 class Arguments(options.Judged, options.Topics, options.Json):

@@ -23,7 +23,7 @@ class Arguments(Options):
     damping: float | None = option("damping of PageRank (default: 0.85)", "D")
     index: str | None = option("an index whose document ids are the nodes", "DIR")
     queries: str | None = option("queries, as for `truerank text search`", "Q")
-    alpha: float | None = option("a page's own share (default: 0.8)", "A")
+    alpha: float | None = option("share of a page's own score (default: 0.8)", "A")
     depth: int | None = option("documents of each query (default: 1000)", "N", type=positive)
     output: str = option(
         "output file (default: stdout), or with --queries a folder of runs",
@@ -32,8 +32,8 @@ class Arguments(Options):
         writes=lambda args: OutputFolder if args.queries else Output,
     )
     RULES = (
-        refuse("damping", "queries", "belongs to PageRank. Leave --index and --queries out"),
-        only("alpha depth", "queries", "belongs to relevance propagation: give --index and --queries"),
+        refuse("damping", "queries", "applies only to PageRank. Leave --index and --queries out"),
+        only("alpha depth", "queries", "applies only to relevance propagation: give --index and --queries"),
     )
 
 

@@ -98,7 +98,7 @@ class Baseline(Options):
 
 class Collapse(Options):
     collapse: str | None = option(
-        "make documents of chunks: the text before SEP, or the group of a regular expression", "SEP"
+        "merge chunks into documents: the id is the text before SEP, or the group of a regular expression", "SEP"
     )
 
 
@@ -221,7 +221,7 @@ class Systems(Judged):
 class Compared(Systems, Topics, Training, Known):
     """Systems, and the rows or judgements for their evaluation."""
 
-    RULES: tuple[Rule, ...] = (only(Known, "data", "belongs to --data"), only("topics", "data qrels"))
+    RULES: tuple[Rule, ...] = (only(Known, "data", "requires --data"), only("topics", "data qrels"))
 
 
 class Planned(Options):

@@ -248,7 +248,7 @@ def option(text: str, value: str = "", **settings: Any) -> Any:
 
 
 def argument(text: str, value: str = "", **settings: Any) -> Any:
-    """Declare an argument that is named by its place; "[FILE …]" accepts any number of values. See `option`."""
+    """Declare an argument that is identified by its position; "[FILE …]" accepts any number of values. See `option`."""
     return Declared(text, value, True, settings)
 
 
@@ -268,12 +268,12 @@ class Rule(NamedTuple):
 
 def refuse(names: str | type[Options], condition: str, why: str = "") -> Rule:
     """Refuse the options `names` when a condition holds; `why` follows the name of the option in the message."""
-    return Rule(names, condition, True, why or f"does not go with --{condition.replace('_', '-')}")
+    return Rule(names, condition, True, why or f"cannot be combined with --{condition.replace('_', '-')}")
 
 
 def only(names: str | type[Options], condition: str, why: str = "") -> Rule:
     """Refuse the options `names` unless a condition holds."""
-    return Rule(names, condition, False, why or f"belongs to --{condition.replace(' ', ' or --').replace('_', '-')}")
+    return Rule(names, condition, False, why or f"requires --{condition.replace(' ', ' or --').replace('_', '-')}")
 
 
 class Options:

@@ -181,7 +181,7 @@ def _text(summary: dict[str, Any], found: TextEvidence) -> str:
         f"{common.counted(verdict['queries'], 'held-out query')}, BM25 tuned on the training folds"
     ]
     if verdict["serve"] is not None:
-        lines.append(f"to serve BM25 (set by all queries): {verdict['serve']}")
+        lines.append(f"to serve BM25 (parameters from all queries): {verdict['serve']}")
     if summary["queries_without_candidates"]:
         lines.append(_about_nothing(summary["queries_without_candidates"]))
     if not probabilities["calibrated"]:

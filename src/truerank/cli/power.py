@@ -12,10 +12,10 @@ from truerank.cli.systems import experiment_of, named_systems
 
 class Arguments(options.Compared, options.Baseline, options.Test, options.Seed, options.Json):
     measure: str = option("measure to compare", "NAME", default="nDCG@10")
-    effect: float | None = option("true difference of the measure to find (default: the observed difference)", "D")
+    effect: float | None = option("true difference of the measure to detect (default: the observed difference)", "D")
     power: float = option("power to reach", "P", default=0.8)
     level: float = option("significance level", "P", default=0.05)
-    comparisons: int = option("number of comparisons that share the level", "N", default=1)
+    comparisons: int = option("number of comparisons among which the level is divided", "N", default=1)
     queries: list[int] = option("numbers of queries to print the power for", "N …")
     convention: options.Convention | None = options.convention()
 

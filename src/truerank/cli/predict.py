@@ -29,9 +29,9 @@ class Arguments(options.Known, options.QueryField, options.Clustered):
     index: str | None = texts("index of the documents", "DIR")
     queries: str | None = texts('JSON lines {"id", "text"}, a table, TREC topics or SMART queries', "Q")
     RULES = (
-        only("query_field", "queries", "belongs to --queries"),
-        only("cluster", "data", "belongs to a data file, and --index ranks raw text"),
-        only(options.Known, "data", "belongs to a data file, and --index ranks raw text"),
+        only("query_field", "queries", "requires --queries"),
+        only("cluster", "data", "applies only to a data file, but --index ranks raw text"),
+        only(options.Known, "data", "applies only to a data file, but --index ranks raw text"),
     )
 
 
@@ -46,7 +46,7 @@ def run(args: Arguments) -> int:
     of_text = args.index is not None or args.queries is not None
     as_scores = args.format == "scores" or (args.format is None and not of_text)
     if as_scores:
-        common.refuse_idle(args, ("tag", "depth", "index", "queries", "query_field"), "belongs to --format run")
+        common.refuse_idle(args, ("tag", "depth", "index", "queries", "query_field"), "requires --format run")
     if of_text:
         return _rank_text(args)
     if args.data is None:
@@ -113,7 +113,7 @@ def _of_parts(args: Arguments, pattern: str, model: Any, as_scores: bool) -> int
 def _rank_text(args: Arguments) -> int:
     """Write a run of the candidates of each query in an index, scored by a model with its features."""
     if args.index is None or args.queries is None or args.data is not None:
-        raise common.UsageError("ranking of raw text requires --index DIR and --queries FILE, and no data file")
+        raise common.UsageError("to rank raw text, give --index DIR and --queries FILE, and no data file")
     advice = "which ranks rows of features; make one for raw text with `truerank text pipeline`"
     model = common.load_as(truerank.TextRanker, args.model, advice)
     queries = truerank.read_queries(args.queries, field=args.query_field)

@@ -98,7 +98,7 @@ def make_ranker(
     name: str, settings: dict[str, Any], seed: int | None = None, prepare: Sequence[str] | None = None
 ) -> Any:
     """Return a ranker by its name (see `ranker_named`), after the transformers of `--prepare`. Unknown names and
-    parameters are misuse. A note on stderr states that a seed has no effect.
+    parameters are misuse. A seed without effect causes a note on stderr.
     """
     from truerank.compat.other_names import advice
 

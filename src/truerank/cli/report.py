@@ -37,7 +37,7 @@ class Arguments(
     convention: options.Convention | None = options.convention()
     RULES = (
         only("collapse", "qrels"),
-        only("features exclude", "data", "belongs to --data"),
+        only("features exclude", "data", "requires --data"),
         refuse("cutoff format", "json", "has no effect with --json, which writes no page"),
         refuse("cutoff", "format=markdown", "requires the charts of --format html"),
         refuse("qrels data scores baseline cutoff format segments json", "plan", options.NO_PLAN),

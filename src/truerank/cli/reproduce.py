@@ -91,7 +91,7 @@ def run(args: Arguments) -> int:
     same = not changed and not differ
     report = {"reproduced": same, "changed_files": changed, "versions": versions, "differences": differ}
     lines = [f"{'reproduced' if same else 'NOT reproduced'}: truerank {shlex.join(words)}"]
-    lines += [f"{path}: the file is missing or has changed" for path in changed]
+    lines += [f"{path} is missing or has changed" for path in changed]
     lines += [f"{name} {now} here, {own} in the record" for name, (own, now) in versions.items()]
     lines += [common.table(differ[:20], ["figure", "record", "here"])] if differ else []
     lines += [f"{len(differ) - 20} more figures differ"] if len(differ) > 20 else []

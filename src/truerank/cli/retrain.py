@@ -75,7 +75,7 @@ def _default(option: str, path: str) -> str:
     try:
         OutputFile(path).check(option)
     except common.InvalidInputError as error:
-        raise common.InvalidInputError(f"{error}. Name another place with {option} FILE") from error
+        raise common.InvalidInputError(f"{error}. Name another file with {option} FILE") from error
     return path
 
 

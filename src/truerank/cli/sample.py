@@ -56,7 +56,7 @@ def run(args: Arguments) -> int:
     if args.json:
         common.print_report(args, {"out": str(out), "files": written})
         return 0
-    print(common.table([[str(out / name), what] for name, what in written.items()], ["file", "what it holds"]))
+    print(common.table([[str(out / name), what] for name, what in written.items()], ["file", "contents"]))
     if find_spec("pyarrow") is None:
         common.note("truerank: the tables (.parquet) were not written. They require: pip install 'truerank[tables]'")
     return 0
@@ -80,7 +80,7 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
         written[f"{role}.txt.gz"] = f"{part.n_queries} queries, {part.n_rows} rows, {part.n_features} features"
         if find_spec("pyarrow") is not None:
             truerank.write_table(part, out / f"{role}.parquet")
-            written[f"{role}.parquet"] = "the same as a table"
+            written[f"{role}.parquet"] = "the same data as a table"
     if find_spec("pyarrow") is not None:
         truerank.write_table(data, out / "judgements.parquet")
         written["judgements.parquet"] = "all queries as one table, for `truerank split`"

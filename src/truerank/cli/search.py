@@ -28,7 +28,7 @@ class Arguments(options.QueryField, options.Threads):
     )
     query_ids: str | None = option("id of each query (default: those of --query-vectors)", "FILE", to="vectors")
     similarity: str | None = option(
-        "what the score is (default: inner-product)", choices=("inner-product", "cosine"), to="vectors"
+        "score of a document (default: inner-product)", choices=("inner-product", "cosine"), to="vectors"
     )
     depth: int = option("documents of each query", "N", type=positive, default=1000)
     tag: str = option("name of the run", "NAME", type=one_word, default="truerank")

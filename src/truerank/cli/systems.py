@@ -73,7 +73,7 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
         )
     models, runs = (named, []) if args.qrels is None else ([], common.run_paths(named))
     if not models:
-        why = "belongs to --data" if args.data is None else "belongs to models. Name a model"
+        why = "requires --data" if args.data is None else "applies only to models. Name a model"
         common.refuse_idle(args, ["training_queries"], why)
     files = [*models, *runs, *args.scores]
     if twice := repeated(files):

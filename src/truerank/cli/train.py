@@ -106,7 +106,7 @@ def _train(args: Arguments, train: str, model: str, ranker: Any, client: Any, st
     }
     found = [f"{one:.4f} on the {name} queries" for one, name in ((training, "training"), (validation, "validation"))
              if one is not None]  # fmt: skip
-    learned = f"{summary['measure']} ({summary['convention']}) {', '.join(found)}" if found else "learned a teacher"
+    learned = f"{summary['measure']} ({summary['convention']}) {', '.join(found)}" if found else "student of a teacher"
     text = (
         f"{args.ranker}: {common.size_of(data)}; {learned}\n"
         f"{ranker.status_}\n"
@@ -132,8 +132,8 @@ def _next(args: Arguments, train: str, ranker: Any) -> None:
         if empty:
             to, output = "painless", "model.painless"
             common.note(
-                "truerank train: a column of categories has empty cells, which Solr and the LTR plugins do not read as "
-                "this model does. For them give these cells a category of their own, such as 'none', and train again"
+                "truerank train: Solr and the LTR plugins read empty cells of categories differently from this model. "
+                "For these engines, fill the cells with a category such as 'none', and train again"
             )
         next_command(args, "export", to=to, output=output, certify=train, statistics=statistics)
 

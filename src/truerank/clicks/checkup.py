@@ -54,7 +54,7 @@ def examine_log(log: ClickLog) -> list[str]:
             found.append(f"the click rate changes over time, between {rates.min():.3f} and {rates.max():.3f} in fifths")
     once = float((np.bincount(log.query[starts]) == 1).sum()) / log.n_impressions
     if once > 0.5:
-        found.append(f"{once:.0%} of the impressions have queries that occur only once, which cannot compare positions")
+        found.append(f"{once:.0%} of the impressions have a query that occurs once, and cannot compare positions")
     if log.ranker is not None and len(np.unique(log.ranker)) > 1:
         cells = log.cells(log.position)
         moved = np.bincount(cells.pair) > 1

@@ -47,7 +47,7 @@ _FEWEST = 20  # clicks that the default max_position needs at a position
 _APART = 0.5  # distance of two rankers' distributions over time
 _PENALTY = 1e-3  # of squared coefficients of standardised features, per unit of weight
 _MODEL_TESTS = {
-    "relevance": "clicks fall with the position differently for relevant and for other documents",
+    "relevance": "clicks decrease with the position differently for relevant documents and for other documents",
     "context": "the click rate of a document depends on the clicks above it, as if users stop at a click",
     "exclusion": "clicks within a list exclude each other, as if users stop at a click",
 }
@@ -255,8 +255,8 @@ class Examination(Result):
         if lost := _positions(lost_at):
             most = self.documents_[lost_at].max()
             found.append(
-                f"no clicked documents connect {lost} with position 1 (at most {most} documents were there and at "
-                f"another position). Show documents at several positions, for example by random swaps"
+                f"no clicked documents connect {lost} with position 1 (at most {most} documents were shown there "
+                "and at another position). Show documents at several positions, for example by random swaps"
             )
         if not self.pairs_.any():
             found.append("no document was shown at two positions with clicks, so that positions cannot be compared")
@@ -266,9 +266,10 @@ class Examination(Result):
             worst = int(np.argmax(np.where(unsure, np.nan_to_num(width), -1.0)))
             enough = f"about {width[worst] ** 2 * log.n_impressions:,.0f}" if width[worst] > 1 else "more"
             found.append(
-                f"the interval of {wide} is wider than the propensity or unknown; at position {worst + 1}, "
-                f"{self.documents_[worst]} documents give [{self.low_[worst]:.3f}, {self.high_[worst]:.3f}] about "
-                f"{self.propensities_[worst]:.3f}. Collect {enough} impressions"
+                f"the interval of {wide} is wider than the propensity, or unknown; at position {worst + 1}, "
+                f"{self.documents_[worst]} documents give the interval [{self.low_[worst]:.3f}, "
+                f"{self.high_[worst]:.3f}] for the propensity {self.propensities_[worst]:.3f}. Collect {enough} "
+                "impressions"
             )
         if (apart := _apart_in_time(log)) > _APART:
             found.append(
@@ -281,7 +282,7 @@ class Examination(Result):
                 "rankers were not chosen at random at the same time, or one is displayed differently"
             )
         if self.tests_.get("levels", _LEVELS) < _LEVELS:
-            found.append("documents do not differ enough in their click rates for the trust model")
+            found.append("the click rates of documents are too similar for the trust model")
         for name, text in _MODEL_TESTS.items():
             z = self.tests_.get(name, 0.0)
             if z < -_REJECT or (z > _REJECT and name != "exclusion"):
@@ -320,7 +321,7 @@ class Examination(Result):
 
 
 def _summed(key: np.ndarray, cells: Cells, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return cells summed by a key: ascending keys, the place of one cell of each key, impressions and clicks."""
+    """Return cells summed by a key: ascending keys, the index of one cell of each key, impressions and clicks."""
     keys, first, inverse = np.unique(key[keep], return_index=True, return_inverse=True)
     n, clicks = (np.bincount(inverse, weights=values[keep]) for values in (cells.n, cells.clicks))
     return keys, np.flatnonzero(keep)[first], n, clicks
@@ -335,7 +336,7 @@ def groups_of(query: np.ndarray, n_queries: int) -> tuple[np.ndarray, int]:
 
 
 def _equals(key: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield pairs of places with equal keys, by distance; keys are sorted, and occur at most `most` times."""
+    """Yield pairs of indices with equal keys, by distance; keys are sorted, and occur at most `most` times."""
     for step in range(1, most):
         first = np.flatnonzero(key[step:] == key[:-step])
         yield first, first + step
@@ -351,7 +352,7 @@ def tables(
     n_groups: int,
     weight: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Match every two places, from 0, of a pair of query and document. Cells (c,) are sorted by pair and place.
+    """Match every two positions, from 0, of a pair of query and document. Cells (c,) are sorted by pair and position.
 
     Returns A and M of the module's formulas by group (n_groups, K, K), and the number of documents (K, K).
     """
@@ -488,7 +489,7 @@ def _clustered(sums: np.ndarray) -> float:
 def _steepness(
     owner: np.ndarray, place: np.ndarray, n: np.ndarray, clicks: np.ndarray, high: np.ndarray, theta: np.ndarray
 ) -> float:
-    """Return z of the excess clicks that documents of high click rate receive at the upper of two places.
+    """Return z of the excess clicks that documents of high click rate receive at the upper of two positions.
 
     The residual (c_k n_l θ_l - c_l n_k θ_k) / ((n_k + n_l) (θ_k + θ_l)) of a document at k < l has mean 0 at any
     relevance. The weight of a document is the click rate in the other half of the impressions, minus the mean at these

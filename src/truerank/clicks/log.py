@@ -20,8 +20,8 @@ TEXT = np.dtypes.StringDType()
 _DEEPEST = 10_000  # a larger position is a score or an id by mistake
 _LATEST = 2**63 - 1024  # a time in nanoseconds, year 2262
 NO_LIST, NO_QUERY = "queries without hits and without shown documents", "events without query_id"
-NOT_SHOWN, OTHER = "clicks on documents that were not shown", "events with other action names"
-NO_TIME = "all times, because rows have none"
+NOT_SHOWN, OTHER = "clicks on documents that were not shown", "events with unknown action names"
+NO_TIME = "all times, because some rows have no time"
 # What to do about what `ClickLog.skipped` counts; `_CORRECT` where there is nothing special.
 _REMEDIES: dict[str, tuple[Remedy | str, ...]] = {
     "position": (Remedy("if the log counts from 0", first_position=0),),
@@ -188,7 +188,7 @@ class ClickLog:
 
 
 class Cells(NamedTuple):
-    """Sums over rows of a log, (c,), sorted by query, document and keys, and the cell of each row (n,)."""
+    """Sums over the rows of each cell (c,), sorted by query, document and keys, and the cell of each row (n,)."""
 
     query: np.ndarray
     document: np.ndarray

@@ -82,7 +82,7 @@ def read_clicks(
     check_choice(kind, "format", ("table", "json-lines", "ubi"))
     if queries is not None and kind != "ubi":
         raise InvalidInputError(
-            "queries belong to UBI", argument="queries", remedies=[Remedy(format="ubi"), "leave them out"]
+            "queries requires a UBI log", argument="queries", remedies=[Remedy(format="ubi"), "leave queries out"]
         )
     known, columns = (*_UBI, "ranker") if kind == "ubi" else (*REQUIRED, *OPTIONAL), columns or {}
     for name in sorted(set(columns) - set(known)):
@@ -313,7 +313,7 @@ def _read_ubi(
 
 
 def _query_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any], list[Any]]]:
-    """Yield UBI's queries with their places and hits."""
+    """Yield UBI's queries with their lines and hits."""
     for place, row in _json_rows(path):
         hits = row.get("query_response_hit_ids") or []
         if row.get("query_id") is None:
@@ -326,7 +326,7 @@ def _query_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any
 def _event_rows(
     path: PathLike, actions: tuple[str, str], lost: dict[str, int]
 ) -> Iterator[tuple[tuple[str, int], dict[str, Any], str]]:
-    """Yield UBI's events of these actions with their places and documents; events without a query are counted."""
+    """Yield UBI's events of these actions with their lines and documents; events without a query are counted."""
     for place, row in _json_rows(path):
         action = row.get("action_name")
         if action not in actions:

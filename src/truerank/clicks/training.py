@@ -25,7 +25,7 @@ class TrainingClicks(NamedTuple):
     without_features: int
     """Number of shown documents without features."""
     never_shown: int
-    """Number of rows of documents that were never shown, which have grade 0."""
+    """Number of rows of documents that were never shown; their grade is 0."""
 
 
 def training_data(

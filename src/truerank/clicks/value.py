@@ -200,8 +200,8 @@ def evaluate_from_clicks(
     notes += examination.reasons_
     if lost := int((every > 0).sum() - common.sum()):
         share = 1.0 - every[common].sum() / every.sum()
-        notes.append(f"queries left out because a ranker lacks them: {lost} ({share:.1%} of the impressions)")
-    notes += [f"left out of the log ({reason}): {count}" for reason, count in log.skipped.items()]
+        notes.append(f"queries left out because a ranker has no result: {lost} ({share:.1%} of the impressions)")
+    notes += [f"rows left out of the log ({reason}): {count}" for reason, count in log.skipped.items()]
     shares = np.where(common, every if weights == "impressions" else 1.0, 0.0)
     curves = np.concatenate([[np.stack([examination.propensities_, examination.beta_])], examination.draws_[:_DRAWS]])
     lambdas, weighted = _weights(discount, curves, cutoff), weights == "impressions"

@@ -92,8 +92,8 @@ class Checkpoint:
         number, of, value = self._ahead
         if (number, of) != (self._number, what):
             raise DataFileError(
-                f"{self.path}: expected round {self._number} ({what}), and the file has round {number} ({of}): more "
-                "than one fit has written to it. Delete the file to start again",
+                f"{self.path}: expected round {self._number} ({what}), but the file has round {number} ({of}): "
+                "more than one fit has written to it. Delete the file to start again",
                 code="two-writers",
             )
         self._number += 1

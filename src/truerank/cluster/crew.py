@@ -10,7 +10,7 @@ Every wait has a limit. After two seconds, and again every two seconds, the clie
 and each member for the call. A worker that has left the cluster counts as lost immediately. A worker that is silent for
 `SILENCE_SECONDS` is not used again. If a member did not receive the call, the call is sent again.
 
-With `client=None` the partitions are in this process, without Dask.
+With `client=None`, everything runs in the current process, without Dask.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _ATTEMPTS = 20  # at one round, or at giving partitions to workers
 class Crew:
     """The members that hold the partitions of one data set.
 
-    With `client=None` this process holds all partitions, and `n_jobs` threads run the rounds. `bytes_sent` counts bytes
-    from the client to the workers, `bytes_received` bytes up the tree of sums; `n_rounds` and `n_lost` count rounds and
-    lost workers. `progress`, if set, is called with the crew after each round.
+    With `client=None`, the current process holds all partitions, and `n_jobs` threads run the rounds. `bytes_sent`
+    counts bytes from the client to the workers, `bytes_received` bytes up the tree of sums; `n_rounds` and `n_lost`
+    count rounds and lost workers. `progress`, if set, is called with the crew after each round.
     """
 
     def __init__(self, client: Any, sources: Sequence[Source], hold: bool = True, n_jobs: int | None = None) -> None:
@@ -103,7 +103,7 @@ class Crew:
         raise self._no_progress()
 
     def mark(self) -> int:
-        """Return a place in the journal, for `rewind`."""
+        """Return a position in the journal, for `rewind`."""
         return len(self._journal)
 
     def note(self, step: Step, *arguments: Any) -> None:
@@ -270,8 +270,8 @@ class Crew:
         while self.client.status != "running":
             if self.client.status != "connecting" or time.monotonic() > until:
                 raise ClusterError(
-                    f"the scheduler at {self.client.scheduler.address} has ended or closed its connection, and was "
-                    f"not back within {_RETURN_SECONDS:g} s. Start it, and fit again (checkpoints keep the rounds)",
+                    f"the scheduler at {self.client.scheduler.address} closed its connection, and did not return "
+                    f"within {_RETURN_SECONDS:g} s. Start it, and fit again (checkpoints keep finished rounds)",
                     code="no-scheduler",
                 )
             time.sleep(0.2)
@@ -327,7 +327,7 @@ class Crew:
 
     def _give_up(self, silent: set[str]) -> None:
         for address in sorted(silent):
-            note(f"truerank: worker {address} has not answered for {SILENCE_SECONDS:g} s and is given up")
+            note(f"truerank: worker {address} has not answered for {SILENCE_SECONDS:g} s and is no longer used")
         self._given_up |= silent
 
     def _spread(self, numbers: list[int]) -> None:
@@ -362,10 +362,10 @@ class Crew:
             if self._members:
                 return
             if time.monotonic() > until:
-                silent = f" ({len(self._given_up)} that do not answer were given up)" if self._given_up else ""
+                silent = f" ({len(self._given_up)} did not answer)" if self._given_up else ""
                 raise ClusterError(
-                    f"no worker is left in the cluster{silent}, and none came within {SILENCE_SECONDS:g} s. Start "
-                    "workers, and fit again",
+                    f"no worker is left in the cluster{silent}, and none joined within {SILENCE_SECONDS:g} s. "
+                    "Start workers, and fit again",
                     code="no-worker",
                 )
             time.sleep(0.5)

@@ -46,8 +46,8 @@ def read_letor(
     paths : str or list of str
         Files or patterns, such as `"parts/*.txt"`. Every worker must have access to them under these names.
     client : distributed.Client, optional
-        By default the current client of this process (`distributed.Client(...)`). Without a client, the partitions are
-        in this process.
+        By default the current client of this process (`distributed.Client(...)`). Without a client, everything runs in
+        the current process.
     hold : bool, default True
         Whether the workers keep the rows in memory. If False, each pass reads the files again, for data larger than
         memory.
@@ -141,8 +141,8 @@ def from_dask_dataframe(
     Parameters
     ----------
     ddf : dask.dataframe.DataFrame
-        One row per document. The tasks of a partition run on the worker that holds it, and on another worker if that
-        one is lost. The frame must not be persisted, because this removes its tasks.
+        One row per document. The tasks of a partition run on the worker that holds it, and on another worker if this
+        worker is lost. The frame must not be persisted, because this removes its tasks.
     qid, y : str
         Columns of the query and of the grade. All others are features, unless `features` is given.
     client, hold
@@ -209,7 +209,7 @@ def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None
     Raises
     ------
     InvalidInputError
-        On anything that is not of Dask, on blocks of other numbers or lengths, on collections that were persisted.
+        If an argument is not a Dask collection, has other blocks than X, or was persisted.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class ClusterRankingData(RowSource):
         if len(first) > 1:
             raise InvalidInputError(
                 f"query ids are numbers in partition {first['numbers']} and texts in partition {first['texts']}, so "
-                "that 7 and '7' would be two queries. Write the ids of all files as one kind",
+                "that 7 and '7' would be two queries. Write all ids as numbers, or all as text",
                 code="mixed-ids",
             )
 
@@ -133,7 +133,7 @@ class ClusterRankingData(RowSource):
         split = set().union(*foreign)
         if not split:
             return sources
-        note(f"truerank: queries that were split over partitions are joined in the first: {len(split)}")
+        note(f"truerank: queries that were split over partitions are joined in their first partition: {len(split)}")
         joined = list(sources)
         for i in range(len(sources)):
             if foreign[i] or more[i]:
@@ -180,7 +180,7 @@ def _ordered(sources: Sequence[Source], names: list[list[str] | None]) -> list[S
     for number, own in enumerate(names):
         if other := sorted({*first} ^ {*(own or ())}):
             raise InvalidInputError(
-                f"partition {number} has other columns than partition 0: only one of the two has "
+                f"partition {number} and partition 0 have different columns. Only one of them has "
                 f"{', '.join(map(repr, other[:5]))}. Name the columns of all partitions: features=[...]",
                 code="different-columns",
             )

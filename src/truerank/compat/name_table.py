@@ -92,7 +92,7 @@ WARNED = by_name(
         "history_ has the values to plot": "plot",
         "all rows have the same probability, for any gradients": "sampling_method",
         "gradients are not scaled within queries": "lambdarank_normalization",
-        "pairs are not weighed by the difference of their scores": "lambdarank_score_normalization",
+        "pairs are not weighted by the difference of their scores": "lambdarank_score_normalization",
         "there is no code for graphics cards; the fit runs on the processor": (
             "device device_type task_type gpu_id devices"
         ),
@@ -107,8 +107,8 @@ WARNED = by_name(
         "a leaf value is one Newton step": (
             "leaf_estimation_iterations leaf_estimation_method leaf_estimation_backtracking"
         ),
-        "a detail of another library's search": "score_function model_size_reg max_ctr_complexity counter_calc_method",
-        "names come with a data frame": "feature_name feature_names",
+        "an internal detail of another library": "score_function model_size_reg max_ctr_complexity counter_calc_method",
+        "pass a data frame, whose columns have names": "feature_name feature_names",
     }
 )
 
@@ -121,7 +121,7 @@ NEAR: dict[str, tuple[str, str, str]] = {
             "min_child_weight", "min_child_samples", "min_data_in_leaf", "min_data", "min_sum_hessian_in_leaf",
             "min_sum_hessian",
         ),
-        ("small_leaf_penalty", "one", "small leaves are unlikely, not forbidden"),
+        ("small_leaf_penalty", "one", "small leaves are penalised, not forbidden"),
     ),
     **dict.fromkeys(
         ("colsample_bylevel", "colsample_bynode", "feature_fraction_bynode"),
@@ -134,20 +134,20 @@ NEAR: dict[str, tuple[str, str, str]] = {
 INSTEAD = by_name(
     {
         "there is no absolute penalty; alpha is the squared one": "reg_alpha lambda_l1",
-        "there is no least gain; alpha and small_leaf_penalty restrain trees": "gamma min_split_gain",
+        "there is no minimum gain; alpha and small_leaf_penalty regularise trees": "gamma min_split_gain",
         'the convention does this: "lightgbm" and "xgboost" have 2^grade - 1, "trec" the grade': "ndcg_exp_gain",
         'give the gains to the measure: measure="nDCG@10(gains={0: 0, 1: 1, 2: 3})"': "label_gain",
-        "there are no classes; weigh with query_weight or sample_weight in fit": "class_weight scale_pos_weight",
+        "there are no classes; pass query_weight or sample_weight to fit": "class_weight scale_pos_weight",
         "this ranker boosts trees; rank-svm and list-net are linear rankers": "booster",
         "boosting here is plain gradient boosting": "boosting_type boosting",
         "name the columns of categories instead, such as categorical=['brand']": "feature_types",
         "patience=None keeps all trees; patience=N keeps the trees up to the best round on eval_set": "use_best_model",
         "warm_start=True continues a fitted ranker, which save_model stores": "save_snapshot",
-        "they go to fit(…, callbacks=[…])": "callbacks",  # of rankers whose constructor has none
+        "pass them to fit(…, callbacks=[…])": "callbacks",  # of rankers whose constructor has none
         "pass validation queries to fit(…, eval_set=(X, y, qid))": "eval_fraction",
-        "steps have no bound; alpha and learning_rate make them smaller": "max_delta_step",
+        "the step size has no limit; raise alpha or lower learning_rate for smaller steps": "max_delta_step",
         "a round adds one tree": "num_parallel_tree",
-        "missing values are nan; put nan in their place": "missing",
+        "missing values are nan; replace the marker with nan": "missing",
         "leave the columns out of X": "ignored_features",
         "all features cost the same; leave expensive columns out of X": (
             "feature_weights first_feature_use_penalties penalties_coefficient"
@@ -186,16 +186,16 @@ INSTEAD_IN_FIT = by_name(
         "trees can continue a model (ObliviousBoosting); rankers with warm_start begin at their last fit": (
             "init_model xgb_model"
         ),
-        "this ranker does not weigh single rows; weigh queries with query_weight": "sample_weight",
-        "scores to start from are not supported; add them as a feature": (
+        "this ranker has no weights of single rows; pass weights of queries as query_weight": "sample_weight",
+        "initial scores are not supported; add them as a feature": (
             "init_score base_margin base_margin_eval_set eval_init_score baseline"
         ),
         "pairs come from grades; give grades that order these pairs": "pairs pairs_weight",
-        "weights of queries go to query_weight, one for each query or row": "group_weight",
+        "pass weights of queries as query_weight, one for each query or row": "group_weight",
         "give eval_metric=f: f(grades) returns the value of one query, whose grades are in the order of the ranking": (
             "feval custom_metric"
         ),
-        "give the constructor objective=f: f(y, scores, offsets) returns gradients and their slopes": "obj fobj",
-        "validation queries are not weighed": "eval_sample_weight sample_weight_eval_set",
+        "give the constructor objective=f: f(y, scores, offsets) returns gradients and hessians": "obj fobj",
+        "validation queries have no weights": "eval_sample_weight sample_weight_eval_set",
     }
 )

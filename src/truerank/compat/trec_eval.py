@@ -4,7 +4,7 @@
 trec_eval prints before an error are yielded first. Differences:
 
 1. A qrels file that ends in a comment is read, whereas trec_eval reads beyond the end of its memory.
-2. Errors: negative levels of relevance, grades above a million, parameters that are not finite, bytes of value 0.
+2. Errors: negative levels of relevance, grades above a million, parameters that are not finite, NUL bytes.
 3. Control characters in messages are escaped.
 4. `-D` prints no traces.
 """
@@ -116,7 +116,7 @@ def _lines(text: bytes, what: str, code: int = 2) -> list[bytes]:
     if not text:
         raise TrecEvalError(f"{what}: the file is empty", code)
     if b"\0" in text:
-        raise TrecEvalError(f"{what}: the file holds a byte of value 0", code)
+        raise TrecEvalError(f"{what}: the file contains a NUL byte", code)
     return text.removesuffix(b"\n").split(b"\n")
 
 
@@ -451,7 +451,7 @@ class TrecEvaluation:
         return values
 
     def _documents(self, found: Scored, descending_names: bool) -> dict[bytes, int]:
-        """Return the ranked documents with their places."""
+        """Return the ranked documents with their ranks from 0."""
         documents = in_order(*found, descending_names)[: self.options.most]
         places = dict(zip(documents, range(len(documents))))
         if len(places) < len(documents):

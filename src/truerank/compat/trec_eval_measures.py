@@ -31,7 +31,7 @@ _POWERS: dict[float, list[float]] = {}
 
 
 def discounts(n: int) -> list[float]:
-    """Return log2(i + 2), the discount at place i, for i from 0 to at least n - 1."""
+    """Return log2(i + 2), the discount at index i, for i from 0 to at least n - 1."""
     for i in range(len(_LOG2), n):
         _LOG2.append(math.log2(i + 2))
     return _LOG2
@@ -145,9 +145,10 @@ class Ranked:
 class Gains(NamedTuple):
     """Gains of a topic's grades.
 
-    by_grade: {grade: gain}; other grades have gain 0. ideal: positive gains of the judged documents in the best order,
-    as far as trec_eval goes through them. sums: DCG of the first 0, 1, ... of these. costs: their sums for G, see
-    `normalised_gain`, which extends them. largest: gain of the last level. after: what follows the ideal gains.
+    `by_grade` is {grade: gain}; other grades have gain 0. `ideal` has the positive gains of the judged documents in the
+    best order, as far as trec_eval reads them. `sums` is the DCG of the first 0, 1, ... of these gains. `costs` has
+    their sums for G, which `normalised_gain` extends. `largest` is the gain of the last level, and `after` the value
+    after the ideal gains.
     """
 
     by_grade: dict[int, float]
@@ -432,9 +433,9 @@ class TrecFigure(NamedTuple):
     """A measure of trec_eval.
 
     The kinds "count" and "value" have no parameters. "cutoffs" and "shares" give a value for each parameter, "numbers"
-    and "pairs" one value for all. `compute` is a function of a topic's judgements and the parameters. `mean` says how
-    topics are joined: "mean", "sum", "geometric", "topics" or "none". `formula` is for the help if the function has no
-    docstring. `needs` names the judgements: "qrels", "qrels_jg", "prefs", or "" for any.
+    and "pairs" one value for all. `compute` is a function of a topic's judgements and the parameters. `mean` is the
+    rule that combines topics: "mean", "sum", "geometric", "topics" or "none". `formula` is for the help if the function
+    has no docstring. `needs` names the judgements: "qrels", "qrels_jg", "prefs", or "" for any.
     """
 
     kind: str

@@ -131,7 +131,7 @@ class TruerankError(Exception):
     code : str
         A short, stable name of the problem.
     where : str
-        Prefix of the message: a file, or a place in it.
+        Prefix of the message: a file, or a position in it.
     """
 
     argument: str | None
@@ -219,7 +219,7 @@ class DataFileError(TruerankError, ValueError):
     path : str
         Name of the file as the user gave it (`-` for standard input).
     line, column : int, optional
-        1-based place in the file.
+        Position in the file, from 1.
     **fields
         The fields of `TruerankError`.
     """
@@ -275,7 +275,7 @@ class TruerankWarning(UserWarning):
 
 
 def warn(message: str | Warning, category: type[Warning] = TruerankWarning) -> None:
-    """Warn with the place of the caller's code: the innermost line outside truerank."""
+    """Warn with the location of the caller's code: the innermost line outside truerank."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and (
         is_import(frame) or frame.f_globals.get("__name__", "").split(".")[0] == "truerank"

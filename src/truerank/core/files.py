@@ -83,7 +83,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def opened(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Open a file for reading bytes; here, `exists`, `check_target` and `atomic_write` a name becomes a file."""
+    """Open a file for reading bytes. Only here, in `exists`, `check_target` and `atomic_write` is a name resolved."""
     return open(path, "rb")
 
 
@@ -223,7 +223,7 @@ def refuse_planted(path: str | os.PathLike[str]) -> None:
         return
     if stat.S_ISLNK(there.st_mode) or (hasattr(os, "geteuid") and there.st_uid != os.geteuid()):
         raise InvalidInputError(
-            f"{os.fspath(path)} is a symbolic link, or belongs to another user. Remove it, or choose another place"
+            f"{os.fspath(path)} is a symbolic link, or belongs to another user. Remove it, or choose another path"
         )
 
 

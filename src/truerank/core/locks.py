@@ -130,7 +130,7 @@ def _lock(name: Path, what: str) -> tuple[int, bool]:
             this = " (this one)" if owner == str(os.getpid()) else ""
             _release(descriptor)
             raise InvalidInputError(
-                f"{what}: {number}{this} is writing to it. Wait until it has ended, or name another place",
+                f"{what}: {number}{this} is writing to it. Wait until that process has ended, or name another path",
                 code="locked",
             ) from None
         except FileNotFoundError:
@@ -146,7 +146,7 @@ def _mark() -> bytes:
 
 
 def _sign(descriptor: int) -> None:
-    """Write the number of this process; if the disk is full, the file remains without it."""
+    """Write the number of this process; if the disk is full, the file stays empty."""
     with suppress(OSError):
         os.lseek(descriptor, 0, os.SEEK_SET)
         os.write(descriptor, _mark())

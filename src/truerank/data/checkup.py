@@ -59,8 +59,8 @@ class Look:
 def warn_of_rows(data: Rows) -> None:
     """Warn in Python about properties of these rows that change a fit or prevent it.
 
-    Queries are not named, so that the folds of a cross-validation repeat no warning. Grades below 0 are usual in a fit,
-    as the labels -1 and 1, and fractions are usual as targets.
+    Warnings do not name queries, so that the folds of a cross-validation do not repeat them. Grades below 0, such as
+    the labels -1 and 1, and fractional targets are usual in a fit.
     """
     for remark in examine(data, quick=True):
         if remark.severity != NOTE and remark.code not in ("negative-grade", "fractional-grade"):

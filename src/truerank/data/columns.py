@@ -265,7 +265,7 @@ def rows_to_fit(model: Any, data: RankingData) -> Any:
     if not wanted and not (data.category_names and reads):
         if data.category_names and not hasattr(model, "transform") and not hasattr(model, "steps"):
             shown = ", ".join(map(repr, data.category_names))
-            warn(f"{type(model).__name__} is fitted with plain numbers in place of the categories of {shown}")
+            warn(f"{type(model).__name__} does not read categories, and is fitted with numbers for those of {shown}")
         return data.X
     check_columns([name for name in wanted if isinstance(name, str)], names_of(data))
     if not isinstance(data.X, np.ndarray):

@@ -34,7 +34,7 @@ def id_text(value: object) -> str:
         try:
             return value.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise InvalidInputError(f"{value!r:.60} is not UTF-8 text. Convert such ids, as by value.hex()") from error
+            raise InvalidInputError(f"{value!r:.60} is not UTF-8 text. Convert it, such as by value.hex()") from error
     if not (isinstance(value, float | np.floating) and value.is_integer()):
         return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
     if abs(float(value)) >= LARGEST_EXACT:
@@ -70,8 +70,8 @@ def as_ids(values: np.ndarray, name: str) -> np.ndarray:
     Raises
     ------
     InvalidInputError
-        On other bytes, lists and the like, and on several types, where 1 and "1" would be two ids. The message names
-        the column and the rows, from 1.
+        For other bytes, for lists and similar values, and for several types, because 1 and "1" would be two ids. The
+        message names the column and the rows, from 1.
     """
     cells = values.tolist() if values.dtype.kind in "OS" else []
     if set(map(type, cells)) <= {str}:
@@ -99,7 +99,7 @@ def as_ids(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def places_of(offsets: np.ndarray, groups: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of the elements of some groups, in this order, and the groups' starts, int64 (g + 1,)."""
+    """Return the positions of the elements of some groups, in this order, and the groups' starts, int64 (g + 1,)."""
     chosen = np.asarray(groups, dtype=np.int64)
     sizes = np.diff(offsets)[chosen]
     starts = offsets_of(sizes)
@@ -199,7 +199,7 @@ class Grouping(RowsByQuery):
     query_ids : array (m,)
         Names of the queries, int64 or str if all have this type, else object.
     order : int64 array (n,) or None
-        Row of the caller at each grouped place; None if no row was moved.
+        Row of the caller at each grouped position; None if no row was moved.
     n_joined : int
         Number of queries whose rows were not adjacent and were joined.
     """

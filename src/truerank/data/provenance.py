@@ -194,9 +194,9 @@ class Overlap:
         if self.recognisable >= (min(self.of, FEWEST) if self.sampled else 1) or self.seen.any():
             return ""
         if not self.sampled:
-            return f"the model has fewer than {FEWEST_COLUMNS} columns, which have too few distinct values in a query"
+            return f"fewer than {FEWEST_COLUMNS} columns have enough distinct values to identify a query"
         of = f"{self.recognisable} of {counted(self.of, 'query')}"
-        return f"the model's sketch covers a sample of its training queries, and only {of} could be in it"
+        return f"the model stores a sample of its training queries, and only {of} could be in this sample"
 
     @property
     def of(self) -> int:
@@ -224,11 +224,11 @@ class Overlap:
             text = f"{count} {'has' if self.of == 1 else 'have'} the same rows as a training query"
         if self.same_ids:
             have = "other query has" if self.same_ids == 1 else "other queries have"
-            text += f"; {self.same_ids} {have} the id of a training query and other rows"
+            text += f"; {self.same_ids} {have} the id of a training query but different rows"
             text += ". If the ids mean the same queries, the figures overstate the quality of the model"
         if self.recognised < self.of:
             known = "none" if self.by_rows is None else f"{self.by_rows} of {self.of}"
-            text += f" (with a document more or fewer, {known} can be recognised; changed rows cannot)"
+            text += f" (after adding or removing a row, {known} can be recognised; changed rows cannot)"
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -258,13 +258,13 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
 
     Notes
     -----
-    Rows are compared as float32 and without grades, so that data are recognised after sorting, new judgements or a
-    change of the file format. A query is mistaken for one of q training queries with probability q / 2^64.
+    Rows are compared as float32 and without grades, so that data are recognised after sorting, after new judgements, or
+    in another file format. A query is mistaken for one of q training queries with probability q / 2^64.
 
     A query whose documents changed is recognised by its rows: at least four of its distinct rows have a hash of at most
     the sketch's largest hash, and at least half of these rows belong to one training query. Rows of models with fewer
     than five columns are not used, because equal rows are then common. Such a model recognises an unchanged query if
-    its columns have at least eight values besides the first one of each.
+    its columns have at least eight values besides the first value of each column.
 
     A row with a changed value is not recognised.
 
@@ -275,7 +275,7 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     >>> class Model:
     ...     training_sketch_ = TrainingSketch.of(data.take_queries([1]))
     >>> print(training_queries(Model(), data))
-    1 of 2 queries was used for training (with a document more or fewer, none can be recognised; changed rows cannot)
+    1 of 2 queries was used for training (after adding or removing a row, none can be recognised; changed rows cannot)
     """
     if not hasattr(data, "n_queries"):
         data = resolve("truerank.io.rows:rows_of")(data, model=model)
@@ -505,7 +505,7 @@ def part_matches(
 def _distinct_in_queries(
     hashes: np.ndarray, offsets: np.ndarray, largest: int = _NOWHERE
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct hashes of each query up to `largest`: the queries' places, ascending, and the hashes."""
+    """Return the distinct hashes of each query up to `largest`: the queries' numbers, ascending, and the hashes."""
     below = hashes <= np.uint64(largest)
     query, hashes = query_of_rows(offsets)[below], hashes[below]
     order = np.lexsort((hashes, query))

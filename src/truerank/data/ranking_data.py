@@ -61,7 +61,7 @@ class RankingData(Grouping):
     offsets, query_ids, order, n_joined
         See `Grouping`.
     category_names : dict of column name to list of str, or None
-        The texts of categorical columns, whose numbers are places in these lists.
+        The texts of categorical columns, whose numbers are positions in these lists.
     position : float64 array (n,) or None
         Position at which each row was shown, from 1; see `with_position`.
     judged, pooled : bool arrays (n,) or None

@@ -27,7 +27,7 @@ CODES = {
     ),
     "ranks-as-scores": Code(
         FORBIDS,
-        "scores that are the numbers from 1 in nearly every query or in all rows, as ranks are; if 1 is the best, the "
+        "scores that look like ranks: numbers from 1 in nearly every query, or in all rows; if 1 is the best, the "
         "order is reversed",
         "use NAME:ascending if 1 is the best, and NAME:descending if the highest number is the best",
     ),
@@ -51,7 +51,7 @@ CODES = {
     ),
     "outside-plan": Code(
         CHANGES,
-        "runs without a value, because documents with weight are not in the plan",
+        "runs without a value, because documents that affect it are not in the plan",
         "plan another round with this run",
     ),
     "undrawn-grades": Code(
@@ -66,14 +66,14 @@ CODES = {
     ),
     "ties": Code(
         CHANGES,
-        "systems whose mean changes by more than 0.0005 with ties averaged, that is over all orders of documents with "
-        "the same score",
+        "systems whose mean changes by more than 0.0005 if it is averaged over all orders of documents with the same "
+        "score",
         'write the scores with more digits, or measure with ties averaged, such as AP(ties="average")',
     ),
     "different-depths": Code(
         CHANGES,
-        "runs with fewer documents a topic (median) than others, which lose the values of deeper ranks",
-        "compare down to the same rank, as by AP@N with the depth N of the shortest run",
+        "runs with fewer documents per topic (median) than other runs, whose deeper ranks count 0",
+        "compare to the same depth, for example AP@N with the depth N of the shortest run",
     ),
     "no-judged-document": Code(
         CHANGES,
@@ -134,7 +134,7 @@ CODES = {
         NOTE, "queries whose rows were not adjacent and were joined", "sort the rows by query if this is not intended"
     ),
     "query-without-pairs": Code(
-        NOTE, "queries whose documents all have the same grade, which teach rankers nothing", "judge more documents"
+        NOTE, "queries whose documents all have one grade, from which rankers learn nothing", "judge more documents"
     ),
     "query-without-relevant": Code(
         NOTE,
@@ -216,12 +216,12 @@ CODES = {
     ),
     "rank-feature": Code(
         CHANGES,
-        "features that are the numbers from 1 in nearly every query, as ranks of an earlier ranking are",
+        "features that number the documents from 1 in nearly every query, like ranks of an earlier ranking",
         (Remedy("to ignore them", exclude=[...]), "keep them if they are known when the ranker is used"),
     ),
     "huge-grade": Code(
         CHANGES,
-        "rows with a grade above 15; with exponential gains (2^g - 1) one of them outweighs thousands",
+        "rows with a grade above 15; with exponential gains (2^g - 1) one of them outweighs thousands of lower grades",
         'map grades to a few levels, or use nDCG(gain="linear")',
     ),
 }
@@ -244,7 +244,7 @@ class Remark:
 
     @property
     def text(self) -> str:
-        """A text on what was found, its place, and its meaning."""
+        """A text with the finding, its location and its meaning."""
         number = "" if self.count == len(self.items) else f"{self.count}, "
         return CODES[self.code].meaning + (f": {number}{self.where}" if self.where else "")
 

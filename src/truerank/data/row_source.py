@@ -27,7 +27,7 @@ from truerank.data.rows import Description, HeldPart, Merge, add, beside
 
 
 class Part(Protocol):
-    """A part of whole queries where its rows are, with the results that a fit keeps from statistic to statistic."""
+    """A part of whole queries, at the location of its rows, with the results that a fit keeps between statistics."""
 
     number: int  # among the parts
     hold: bool  # whether the rows stay in memory; else every access to `data` reads them again
@@ -38,7 +38,7 @@ class Part(Protocol):
         """The rows, in grouped order."""
 
     def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
-        """Return columns (n, k) of the rows, given as places in `names`."""
+        """Return columns (n, k) of the rows, given as positions in `names`."""
 
 
 class RowSource(ABC):

@@ -155,8 +155,8 @@ class CrossValidation(Result):
         )  # fmt: skip
         found = experiment.compare(pairs="all" if baseline is None else "baseline", **options)
         found.about = (
-            f"about the fitted rankers on {found.pairs[0].queries} queries: {found.test} test over queries; training "
-            'is not part of its uncertainty; about="learners" includes it'
+            f"about the fitted rankers on {found.pairs[0].queries} queries: {found.test} test over queries, which "
+            'excludes the uncertainty of training; about="learners" includes it'
         )
         return found
 

@@ -129,9 +129,9 @@ class RerankingDepth(Result):
         by_depth = {line.depth: line for line in self.lines}
         chosen, full = by_depth[self.chosen], by_depth[self.full]
         none = self.lines[0]
-        pays = f"{self.measure} is {full.mean:.4f} reranked and {none.mean:.4f} without, with {self.pays.n} queries"
+        pays = f"{self.measure} is {full.mean:.4f} with reranking and {none.mean:.4f} without ({self.pays.n} queries)"
         if not self.pays.better:
-            worse = "makes the ranking worse" if self.pays.worse else "is not shown to pay"
+            worse = "makes the ranking worse" if self.pays.worse else "shows no significant gain"
             return f"Reranking {worse}: {pays}."
         if self.chosen == self.full:
             below = self.lines[-2].depth
@@ -275,7 +275,7 @@ def _gap(scores: np.ndarray) -> float:
 
 
 def chosen_depth(not_worse: Sequence[bool]) -> int:
-    """Return the place of the chosen depth; tests proceed from the deepest depth, and stop at the first failure.
+    """Return the index of the chosen depth; tests proceed from the deepest depth, and stop at the first failure.
 
     >>> chosen_depth([True, False, True, True]), chosen_depth([True, False])
     (2, 2)

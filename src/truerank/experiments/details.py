@@ -154,8 +154,8 @@ def _stability(systems: Sequence[System], data: RankingData | None) -> Detail | 
             moved = moved[~np.isnan(moved)]
             rows += [[system.name, len(moved), *map(float, (moved.mean(), moved.max()))]] if len(moved) else []
     note = (
-        "Every value of a feature is replaced by the next larger or smaller value in the data. The figures are shares "
-        "of a query's pairs of documents that change their order; lower is steadier."
+        "Every value of a feature is replaced by the next larger or smaller value in the data. The figures: share of "
+        "a query's document pairs that change their order; lower is steadier."
     )
     columns = ["system", "queries", "mean share", "largest share"]
     return Detail("Stability of the rankings", columns, rows, note) if rows else None
@@ -172,7 +172,7 @@ def _pair_errors(systems: Sequence[System], convention: str) -> Detail | None:
             rows.append(
                 [f"{high:g} before {low:g}", *[float(measure.aggregate(measure.values(s.ranking))) for s in systems]]
             )
-    note = "Share of pairs of documents of one query in which the lower grade ranks above; lower is better."
+    note = "Share of document pairs of a query in which the document of lower grade ranks higher; lower is better."
     return Detail("Wrong pairs by grade", ["pairs of grades", *[s.name for s in systems]], rows, note)
 
 
@@ -200,7 +200,7 @@ class Rankings(NamedTuple):
 
 
 def rankings_of(evidence: Any) -> Rankings:
-    """Return the rankings of the queries whose values differ most, and of an even sample of the others."""
+    """Return the rankings of the queries whose values differ most, and of an even sample of all queries."""
     names = [str(name) for name in evidence.experiment.judgements.query_ids]
     values = np.nan_to_num(np.stack([result.per_query[evidence.first] for result in evidence.results]))
     spread = values.max(axis=0) - values.min(axis=0) if len(values) > 1 else -values[0]
@@ -210,11 +210,11 @@ def rankings_of(evidence: Any) -> Rankings:
     shown = list(dict.fromkeys([0, evidence.other, *range(len(values))]))[:_RANKED_SYSTEMS]
     systems = [evidence.systems[k] for k in shown]
     sides = [_ranked(evidence, name, chosen) for name in systems]
-    what = "those that differ most" if len(values) > 1 else "the hardest"
+    what = "the queries that differ most" if len(values) > 1 else "the queries with the lowest values"
     note = f"This section has the first {_RANKED_DOCUMENTS} documents of {counted(len(chosen), 'query')}"
-    note += "." if len(chosen) == m else f" of {m}: {what}, and an even sample of the others."
+    note += "." if len(chosen) == m else f" of {m}: {what}, and an even sample of all queries."
     if any(document["why"] is not None for side in sides for ranking in side for document in ranking):
-        note += " Main contributions: features that raise (+) or lower (\u2212) a score against the mean of its query."
+        note += " Main contributions: features that raise (+) or lower (\u2212) a score from its query's mean."
     return Rankings(systems, {names[q]: list(of) for q, of in zip(chosen, zip(*sides))}, note)
 
 

@@ -164,7 +164,7 @@ class Experiment:
         if rows:
             if topics is not None:
                 raise InvalidInputError(
-                    "topics applies only to runs and qrels. Omit it: systems that score rows have equal queries",
+                    "topics applies only to runs and qrels. Omit it: systems that score rows all have the same queries",
                     argument="topics",
                 )
             if collapse is not None:

@@ -184,8 +184,8 @@ def _check_margin(margin: float, new: np.ndarray, old: np.ndarray, measure: Meas
     loss, n = failing_loss(old, new, measure), int(np.count_nonzero(~np.isnan(new + old)))
     if loss is not None and n and margin <= (least := least_margin(loss, n)):
         raise InvalidInputError(
-            f"with {counted(n, 'query')}, even equal systems do not pass at margin={margin:g}, which requires "
-            f"{least_queries(loss, margin)} queries, or a margin above {least:.4g}",
+            f"with {counted(n, 'query')}, margin={margin:g} is too small: even equal systems would fail. Use at "
+            f"least {least_queries(loss, margin)} queries, or a margin above {least:.4g}",
             argument="margin",
             value=margin,
             remedies=[Remedy("to run the gate nevertheless", inconclusive="pass")],
@@ -214,13 +214,13 @@ def _notes(qrels: Qrels, sides: Mapping[str, Run]) -> list[str]:
         )
     notes, empty = [], len(wanted) - sum(map(bool, relevant.values()))
     if empty:
-        notes.append(f"{counted(empty, 'query')} of the gold set without a relevant document, which count 0")
+        notes.append(f"{counted(empty, 'query')} of the gold set without a relevant document, counted as 0")
     for name, run in sides.items():
         there = set(run.query_ids.tolist())
         if lacking := len(wanted - there):
-            notes.append(f"{name}: {counted(lacking, 'query')} of the gold set without a result, which count 0")
+            notes.append(f"{name}: {counted(lacking, 'query')} of the gold set without a result, counted as 0")
         if others := len(there - wanted):
-            notes.append(f"{name}: {counted(others, 'query')} that the gold set lacks, which are left out")
+            notes.append(f"{name}: {counted(others, 'query')} ignored, because they are not in the gold set")
     return notes
 
 

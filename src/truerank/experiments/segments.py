@@ -43,7 +43,7 @@ def labels_in(gold: Any, segments: str | Mapping[Any, Any]) -> tuple[Any, Mappin
 
 
 def labels_of_rows(place: RowsAt | None, known: Known, segments: Any, data: Any, *given: Any) -> Mapping[Any, Any]:
-    """Return the label of each query: its value in a column of the rows, or in a Series or array beside the rows.
+    """Return the label of each query: its value in a column of the rows, or in a separate Series or array.
 
     `given` are the caller's judgements and queries, which are the rows without `data`.
     """

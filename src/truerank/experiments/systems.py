@@ -59,7 +59,7 @@ class Resolved(NamedTuple):
     """The systems of an experiment by name, with judgements and scores in the same order of rows, and models.
 
     `data` are the rows that models score. `checks` has the source and the function of the remarks on what was read,
-    under a convention; with the numbers of some queries, the remarks on these. The order of scores belongs to all.
+    under a convention; with the numbers of some queries, only the remarks on these queries.
     """
 
     judged: JudgedScores
@@ -279,14 +279,14 @@ def _column(rows: Any, name: str, where: str) -> np.ndarray:
     """Return a column of scores in the order of the file."""
     if not isinstance(rows, RankingData):
         raise InvalidInputError(
-            f"{name!r} is not a file, and columns of {where} are not in this process. Name a file", code="no-column"
+            f"{name!r} is not a file, and columns of {where} cannot be read here. Name a file", code="no-column"
         )
     check_column(name, names_of(rows), where)
     own = rows.restore(dense_column(rows, name))
     if np.isnan(own).any():
         raise InvalidInputError(
             f"column {name!r} cannot be used as scores: {int(np.isnan(own).sum())} of {len(own)} rows have no value",
-            remedies=["fill them in", "write the scores to a file, one for each row"],
+            remedies=["fill in the missing values", "write the scores to a file, one for each row"],
             code="missing-scores",
         )
     return own

@@ -52,7 +52,7 @@ class Certificate(Result):
     largest_difference : float
         Largest difference of scores over all rows and evaluators, apart from a constant that the format omits.
     orders_changed, firsts_changed : int
-        Queries whose documents have another order than by `predict`, and queries with another first document. Both
+        Queries whose order of documents differs from that of `predict`, and queries whose first document differs. Both
         sides sort by descending score and then in the order of the rows, as engines that keep the order of documents
         for ties do. A query with a row that one side cannot score counts as changed in both. Generated rows are one
         query, whose ties may come in any order.
@@ -70,7 +70,7 @@ class Certificate(Result):
     tied : float
         Share of documents that the model ties with another one of their query.
     border_cases, border_differences : int
-        Rows with a feature at or next to a threshold, and how many of them have another score.
+        Rows with a feature at or next to a threshold, and the number of these rows whose score differs.
     missing_cases, missing_differences : int
         The same for rows with a missing feature.
     merged_cases : int
@@ -80,12 +80,12 @@ class Certificate(Result):
     evaluators : dict of str to float
         Largest difference by evaluator: "mimic" is truerank's interpreter, the others are the engines' libraries.
     evaluated : str
-        What the evaluators read: the exported text, or only the parameters in it.
+        Part of the export that the evaluators read: the text, or only its parameters.
     policy : dict
         Missing values, ties, precision, kinds of numbers, and the constant that was omitted.
     notes : tuple of str
     distilled : dict or None
-        What a distillation cost.
+        Loss of quality by distillation.
     model_hash, export_hash, data_hash : str
         SHA-256.
     truerank : str
@@ -148,7 +148,7 @@ class Certificate(Result):
         """The compared rows and queries, in words."""
         if self.made_up:
             return (
-                f"{self.format}: no row of yours was compared, only {self.rows} generated ones; certify compares yours"
+                f"{self.format}: only {self.rows} generated rows were compared. Pass certify to compare your own rows"
             ) + "; no order was compared: all have the same score" * (not self.neighbours)
         return (
             f"{self.format}: {self.changes}; compared with predict on {counted(self.rows, 'row')}"
@@ -176,8 +176,8 @@ class Certificate(Result):
         ]
         if self.merged_cases:
             lines.append(
-                f"{self.merged_cases} made-up rows with a number that float32 merges with a threshold, which no engine "
-                f"of float32 can tell apart: largest difference {self.merged_difference:.3g}"
+                f"{self.merged_cases} generated rows with a value that float32 rounds to a threshold, which float32 "
+                f"engines cannot distinguish: largest difference {self.merged_difference:.3g}"
             )
         lines += [note.worded(wording) if isinstance(note, Message) else note for note in self.notes]
         if self.distilled is not None:
@@ -211,7 +211,7 @@ def certify_export(
 ) -> Certificate:
     """Compare an export with its form. The export holds the form's numbers times `factor`, rounded to `step`.
 
-    `predict` scores the rows as they are, and the export scores what its programs make of them.
+    `predict` scores the rows as they are, and the export scores the rows as its programs read them.
     """
     from truerank import __version__
     from truerank.export.python import write
@@ -248,7 +248,7 @@ def certify_export(
     policy = _policy(form, properties, missing, inputs) | {"constant_left_out": left_out}
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
-        notes += (f"rounded otherwise to keep the order of these rows: scores are predict's times {factor!r}",)
+        notes += (f"rounded differently to keep the order of these rows: scores are those of predict times {factor!r}",)
     return Certificate(
         format=format, rows=len(X), queries=len(offsets) - 1, made_up=made_up, **measured, policy=policy, notes=notes,
         distilled=distilled, truerank=__version__, missing_rows=int(absent.sum()),
@@ -402,7 +402,7 @@ def _read_as_zero(form: ModelForm, format: str, read: np.ndarray, expected: np.n
     note = f"{counted(len(read), 'row')} with missing values, which programs that read {format} read as 0: "
     if not differ:
         return (note + "predict gives the same scores",)
-    return (Message(note + f"{differ} of them have another score in predict, or none", *without_missing(form)),)
+    return (Message(note + f"{differ} of them have a different score in predict, or none", *without_missing(form)),)
 
 
 def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
@@ -446,13 +446,13 @@ def _moved_by_rounding(
         return ()
     if all((np.abs(own - expected) <= tolerance).all() for own in found):
         return (
-            "the exported thresholds allow for float32: the engine, which rounds features to float32, gives these rows "
-            f"the scores of predict. Only predict itself, of features that an engine logged as float32, would give "
-            f"{moved} of these {len(X)} rows other scores; train on logged features if you will compare with them",
+            "the exported thresholds are adjusted to float32, so that the engine gives these rows the scores of "
+            f"predict. On features that an engine logged as float32, predict gives {moved} of these {len(X)} rows "
+            "different scores. Train on logged features to compare with them",
         )
     return (
-        f"features rounded to float32 move {moved} of these {len(X)} rows across a border or along a steep one, so the "
-        "engine's scores differ from predict's; train on features rounded to float32, and both agree",
+        f"rounding features to float32 changes the scores of {moved} of these {len(X)} rows, so the engine's scores "
+        "differ from those of predict. Train on features rounded to float32",
     )
 
 

@@ -103,7 +103,7 @@ def deploy(
     Raises
     ------
     EngineError
-        If the engine refuses, does not answer, or later returns another model than the one that was sent.
+        If the engine refuses, does not answer, or later returns a model that differs from the sent model.
     InvalidInputError
         If the name is taken and `replace` is False, the feature set lacks a feature, or the engine has other features
         under its name.
@@ -162,7 +162,7 @@ def _put_script(engine: Engine, name: str, script: Any, replace: bool) -> dict[s
 
 
 def _there(engine: Engine, place: str, form: object, part: Callable[[Any], Any]) -> Any:
-    """Return `part` of the content that an engine has stored at a place, or None."""
+    """Return `part` of the content that an engine stores at an address, or None."""
     answer = engine.request("GET", place, missing_ok=True, form={"found?": bool})
     return None if answer is None or not answer.get("found", True) else part(checked(answer, form))
 
@@ -178,7 +178,7 @@ def _confirm(holds: Any, what: str, name: str) -> None:
 def _order_features(
     engine: Engine, feature_set: str, stored: dict[str, Any], model: Scorer, names: Sequence[str] | None
 ) -> None:
-    """Check the feature set, and renumber the features of a RankLib model by their places in it."""
+    """Check the feature set, and renumber the features of a RankLib model by their positions in it."""
     form = {"_source": {"featureset": {"features": [{"name": str}]}}}
     there = _there(engine, f"_ltr/_featureset/{quoted(feature_set)}", form, lambda there: there["_source"])
     if there is None:
@@ -277,7 +277,7 @@ def _put_back(put: Callable[[Any], None], old: Any, path: Any, error: BaseExcept
     try:
         put(old)
     except Exception as failed:
-        text = f"the old model could not be put back ({failed}), and the engine may be without one; it is in {path}"
+        text = f"the old model could not be restored ({failed}), and the engine may be without one; it is in {path}"
         if isinstance(error, Exception):
             raise EngineError(f"{error}; {text}") from error
         note(f"truerank: {text}")  # of an interrupt, which may end the process before anything else is printed

@@ -1,7 +1,7 @@
-"""Evaluate a scoring program whose arrays are known and whose row is not: what remains is one expression of the row.
+"""Evaluate a scoring program with known arrays and an unknown row; the result is one expression of the row.
 
-Loops run, because their bounds are known. A test of the row divides the evaluation, and each variable becomes a choice
-between its values on the two sides. A place in an array may be a choice, too; the element is then a choice between
+Loops are executed, because their bounds are known. A test of the row divides the evaluation, and each variable becomes
+a choice between its values on the two sides. An array index may be a choice, too; the element is then a choice between
 elements. Equal parts of the expression are one object, so that a printer can write them once.
 """
 
@@ -107,7 +107,7 @@ class _Evaluation:
         self._join(held, yes, no, variables)
 
     def _repeat(self, own: ast.While, variables: dict[str, Value]) -> None:
-        """Run a loop; if what it tests is a choice, run the rest of it on both sides of the choice."""
+        """Run a loop; if its test is a choice, run the rest of the loop on both sides of the choice."""
         assert isinstance(own.test, ast.Compare)
         declared = [_name(one.target) for one in own.body if isinstance(one, ast.AnnAssign)]
         while True:
@@ -160,7 +160,8 @@ class _Evaluation:
         return self._place(*operands) if name == "bisect_left" else self._apply(name, *operands)
 
     def _both(self, own: ast.BoolOp, held: Value, variables: dict[str, Value]) -> Value:
-        """Return `and` or `or` of two tests, of which the first is `held`; the second is evaluated where it matters."""
+        """Return `and` or `or` of two tests, of which the first is `held`; the second is evaluated where it can change
+        the result."""
         ends = isinstance(own.op, ast.Or)  # the value of the first test that decides
         if isinstance(held, Part) and held.sign == "if":
             test, *each = held.operands
@@ -179,7 +180,7 @@ class _Evaluation:
         return self._choice(test, self._element(array, yes), self._element(array, no))
 
     def _place(self, items: list[float], x: Part, first: int, last: int) -> Value:
-        """Return the number of `items`, from `first` on, that are below x, by a search that halves them."""
+        """Return the number of `items`, from `first` on, that are below x, by bisection."""
         while first < last and items[first] == -np.inf:
             first += 1
         while first < last and items[last - 1] == np.inf:

@@ -290,7 +290,8 @@ def _form_of_steps(model: Scorer, steps: list[Any], feature_names: Sequence[str]
         if name.endswith("InQuery"):
             raise InvalidInputError(
                 f"{name} scales a column by the other documents of the query, but an engine scores one document at a "
-                "time, so no format can store it. Train on features as the engine computes them, or scale them there"
+                "time. No format can store this scaling. Train on features as the engine computes them, or scale them "
+                "there"
             )
         if hasattr(step, "get_support"):
             kept = np.flatnonzero(step.get_support()).tolist()
@@ -530,6 +531,6 @@ def _times(form: ModelForm, factor: float, step: float | None) -> ModelForm:
 
 
 def _from_ordinal(number: np.ndarray) -> np.ndarray:
-    """Return float64 numbers by their places in the order of all float64 numbers; 0.0 has place 0."""
+    """Return float64 numbers by their positions in the order of all float64 numbers; 0.0 has place 0."""
     bits = np.where(number >= 0, number, np.int64(np.iinfo(np.int64).min) - number)
     return np.ascontiguousarray(bits).view(np.float64)

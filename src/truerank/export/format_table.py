@@ -39,7 +39,7 @@ class Format:
     tiny : float
         Magnitude up to which its programs read numbers as 0.
     slack : float
-        What its programs add to thresholds, in float32.
+        Number that its programs add to thresholds, in float32.
     """
 
     module: str

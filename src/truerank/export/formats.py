@@ -97,10 +97,10 @@ def export_model(
         Thresholds for float32 programs suit the kind of numbers in training (`inputs_`), or float32 if the rows are
         float32.
     absent : "zero", "nan" or None, default None
-        Value of an absent feature; by default the value in the format's programs. With "zero", the export is scored
-        with 0 in place of nan, and `predict` with the rows as they are. With "nan", an export that scores missing
-        features differently is refused. By default it is refused only if the training data or `certify` had missing
-        values; otherwise a note is added.
+        Value of an absent feature; by default the value in the format's programs. With "zero", the export receives 0
+        instead of nan, and `predict` receives the rows as they are. With "nan", an export that scores missing features
+        differently is refused. By default it is refused only if the training data or `certify` had missing values;
+        otherwise a note is added.
     distil : RankingData, optional
         Rows for fitting plain trees to the scores, if the format cannot hold the model.
     force : bool, default False
@@ -117,8 +117,9 @@ def export_model(
         If the format cannot hold the model (the message names formats that can).
     ExportRefused
         An `InvalidInputError` with the `certificate`: the order of a query changes under the rules of the format's
-        programs (missing values, float32, ties in the order of the rows), most neighbours tie, or missing features
-        have other scores. Without `certify`, also if the training data had missing values and the programs read 0.
+        programs (missing values, float32, ties in the order of the rows), most neighbours tie, or the scores of rows
+        with missing features differ. Without `certify`, also if the training data had missing values and the programs
+        read 0.
 
     Examples
     --------
@@ -288,8 +289,8 @@ def _reason_to_refuse(
     if certificate.score_differences:
         return Message(
             f"the {format} export gives {certificate.score_differences} of {certificate.rows} rows and "
-            f"{certificate.border_cases} rows next to thresholds other scores than predict, and rounding does not "
-            f"explain it (largest difference {certificate.largest_difference:.3g})",
+            f"{certificate.border_cases} rows next to thresholds different scores from predict, beyond rounding errors "
+            f"(largest difference {certificate.largest_difference:.3g})",
             "export to another format, and report this as an error of truerank",
             _FORCE,
         )

@@ -47,8 +47,8 @@ def export_fusion(
     Parameters
     ----------
     model : RunFusion fitted with `nonnegative=True`
-        On "engine-scores" of this engine, which equal the engine's to float32, or on "min-max", which differs where all
-        scores of a list are equal; for Vespa on "reciprocal-rank" too; for "bool-query" on "score".
+        Learned on "engine-scores" of this engine, which equal the engine's to float32, or on "min-max", which differs
+        where all scores of a list are equal; for Vespa on "reciprocal-rank" too; for "bool-query" on "score".
     engine : {"opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"}
         "opensearch": a search pipeline with the normalization processor, or for "rrf" the score ranker processor, for a
         `hybrid` query with queries in the order of `model.run_names_`. "elasticsearch": a `linear` or `rrf` retriever.

@@ -1,8 +1,8 @@
 """Run the text of an export for all rows at once, by the rules of its language: Painless, C, or Vespa's expressions.
 
 A `Parser` turns a text into functions of a `Frame` and of the rows that reach a statement. A value is one number for
-all rows, or an array with one number a row. The parser knows what the printers write, and refuses everything else:
-unknown names and signs, numbers with a fraction for an integer, places beyond the end of an array.
+all rows, or an array with one number for each row. The parser knows what the printers write, and refuses everything
+else: unknown names and signs, fractions in place of integers, indices beyond the end of an array.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write ONNX of few standard operators: input `features` (N, p), output `score` float64 (N,).
 
-The features are float32, or float64 in a model of numbers that float32 merges (`inputs` is "close"). All arithmetic is
-float64, so that scores equal those of `predict` up to rounding. Plain trees of unequal shape become a
+The features are float32, or float64 if float32 merges numbers of the training data (`inputs` is "close"). All
+arithmetic is float64, so that scores equal those of `predict` up to rounding. Plain trees of unequal shape become a
 TreeEnsembleRegressor with float32 features and sums.
 """
 

@@ -3,8 +3,8 @@
 The plugins store a body for `_ltr/_featureset/NAME/_createmodel`: a linear model is `model/linear` with feature
 normalisers, without its constant, which changes no order; stumps and trees are `model/ranklib`, the text of RankLib's
 RankBoost or LambdaMART with ids from 1. In both, a feature whose query does not match a document is 0. XGBoost models
-of the plugins would receive nan instead, and send it right in every question. Solr has LinearModel with normalisers,
-and MultipleAdditiveTreesModel.
+of the plugins would receive nan instead, and send it to the right in every question. Solr has LinearModel with
+normalisers, and MultipleAdditiveTreesModel.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def with_places(text: str, places: Mapping[int, int]) -> str:
 
 
 def write_plugin(form: ModelForm, name: str, inputs: str) -> str:
-    """Return the body as JSON. Trees identify features by their places in the feature set, from 1."""
+    """Return the body as JSON. Trees identify features by their positions in the feature set, from 1."""
     model: dict[str, Any] = {"type": "model/ranklib"}
     if isinstance(form.body, Linear):
         model = {"type": "model/linear", "definition": json.dumps(_weights(form), ensure_ascii=False)}

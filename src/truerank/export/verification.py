@@ -42,7 +42,7 @@ class Verification:
     empty : int
         Further queries that found no document.
     orders_equal : int
-        Queries whose documents came in the model's order; tied documents may come in any.
+        Queries whose documents came in the model's order; tied documents may come in any order.
     neighbours, ties_made : int
         Neighbours with different scores in the model, and how many of them tie in the engine's float32.
     tied : float
@@ -149,7 +149,7 @@ def verify(
     ------
     EngineError
         If the engine refuses, does not answer, or logs other features than the model's; or if not every document can
-        be compared: no query finds one, an answer repeats one, or two answers to a query contain different ones.
+        be compared: no query finds a document, an answer repeats a document, or two answers to a query differ.
     InvalidInputError
         If `queries` lacks a part that this kind of engine needs.
     """

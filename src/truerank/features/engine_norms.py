@@ -2,14 +2,14 @@
 
 * min-max: (s - min)/(max - min). OpenSearch has 0.001 instead of 0, and 1 if all scores of a list are equal;
   Elasticsearch then keeps the scores, and Weaviate and Vespa have 0.
-* l2: s / sqrt(Σ s²). Scores stay if all are 0 (Elasticsearch: if the norm is below 1e-6).
+* l2: s / sqrt(Σ s²). Scores are unchanged if all are 0 (Elasticsearch: if the norm is below 1e-6).
 * z-score (OpenSearch): (s - mean)/deviation with n - 1 in the deviation, 0.001 where this is not above 0, and the
   largest score of the list where s is the mean.
 * rrf: 1/(k + rank); OpenSearch rounds it to ten digits.
 
-A document that a query did not retrieve counts 0. Sources: the normalization processor
-and the score ranker processor (opensearch-project/neural-search 3.6), the linear and rrf retrievers (elasticsearch 9),
-Vespa's `normalize_linear` and `reciprocal_rank`.
+A document that a query did not retrieve has the value 0. Sources: the normalization processor and the score ranker
+processor (opensearch-project/neural-search 3.6), the linear and rrf retrievers (elasticsearch 9), Vespa's
+`normalize_linear` and `reciprocal_rank`.
 """
 
 from __future__ import annotations

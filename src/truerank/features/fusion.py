@@ -1,7 +1,7 @@
 """Fusion without learning, by the name of the rule.
 
-If no list has equal scores, the values equal the values of ranx (`ranx.fuse(..., norm="min-max")`). The order of the
-file decides among equal scores in ranx, and the document ids decide here.
+If no list has equal scores, the values equal the values of ranx (`ranx.fuse(..., norm="min-max")`). Equal scores are
+ordered by the file in ranx, and by document id here.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     Raises
     ------
     InvalidInputError
-        On an unknown method, a depth below 1, no runs, or invalid weights.
+        For an unknown method, a depth below 1, no runs, or invalid weights.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def own_features(given: Mapping[Any, Mapping[str, float]], queries: Sequence[str
     lacking = next((query for query in queries if query not in known or set(names) - {*map(str, known[query])}), None)
     if lacking is not None:
         raise InvalidInputError(
-            f"query_features lacks numbers of query {lacking!r}. Give each query: {', '.join(names[:6])}",
+            f"query_features has no numbers for query {lacking!r}. Every query requires: {', '.join(names[:6])}",
             argument="query_features",
         )
     values = np.array([[float(known[query][name]) for name in names] for query in queries]).reshape(-1, len(names))

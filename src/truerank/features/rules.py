@@ -29,7 +29,7 @@ def min_max_scores(pool: RunPool, equal: float = 0.0) -> np.ndarray:
 
 
 def comb_sum(pool: RunPool, weights: Weights = None) -> np.ndarray:
-    """CombSUM: `Σ_j w_j s_j` (Fox and Shaw 1993, Combination of multiple searches, TREC-2), by default with weights 1.
+    """Return CombSUM, `Σ_j w_j s_j` (Fox and Shaw 1993, Combination of multiple searches), by default with weights 1.
 
     `truerank fuse` uses each run's mean of the measure over the training topics as its weight (performance weighting:
     Wu, Bi, Zeng, Han 2009, Assigning appropriate weights for the linear combination data fusion method, IPM 45).
@@ -38,31 +38,31 @@ def comb_sum(pool: RunPool, weights: Weights = None) -> np.ndarray:
 
 
 def comb_mnz(pool: RunPool, weights: Weights = None) -> np.ndarray:
-    """CombMNZ: `c Σ_j s_j` (Fox and Shaw 1993), or with weights `(Σ_j w_j) (Σ_j s_j)` (Wu and Crestani 2002)."""
+    """Return CombMNZ, `c Σ_j s_j` (Fox and Shaw 1993), or with weights `(Σ_j w_j) (Σ_j s_j)` (Wu and Crestani 2002)."""
     return comb_sum(pool) * pool.add_up(pool.checked_weights(weights)[pool.run_of_entry])
 
 
 def comb_anz(pool: RunPool) -> np.ndarray:
-    """CombANZ: `(1/c) Σ_j s_j`, the mean over the runs that retrieved the document (Fox and Shaw 1993)."""
+    """Return CombANZ, `(1/c) Σ_j s_j`, the mean over the runs that retrieved the document (Fox and Shaw 1993)."""
     return comb_sum(pool) / np.maximum(pool.times_retrieved, 1.0)
 
 
 def comb_max(pool: RunPool) -> np.ndarray:
-    """CombMAX: `max_j s_j` (Fox and Shaw 1993)."""
+    """Return CombMAX, `max_j s_j` (Fox and Shaw 1993)."""
     result = np.zeros(pool.n_rows)
     np.maximum.at(result, pool.rows, min_max_scores(pool))
     return result
 
 
 def comb_min(pool: RunPool) -> np.ndarray:
-    """CombMIN: `min_j s_j` over the runs that retrieved the document (Fox and Shaw 1993)."""
+    """Return CombMIN, `min_j s_j` over the runs that retrieved the document (Fox and Shaw 1993)."""
     result = np.full(pool.n_rows, np.inf)
     np.minimum.at(result, pool.rows, min_max_scores(pool))
     return result
 
 
 def comb_med(pool: RunPool) -> np.ndarray:
-    """CombMED: the median of the `s_j` over the runs that retrieved the document (Fox and Shaw 1993)."""
+    """Return CombMED, the median of the `s_j` over the runs that retrieved the document (Fox and Shaw 1993)."""
     scores = min_max_scores(pool)
     order = np.lexsort((scores, pool.rows))
     count = np.bincount(pool.rows, minlength=pool.n_rows)
@@ -72,7 +72,7 @@ def comb_med(pool: RunPool) -> np.ndarray:
 
 
 def reciprocal_rank_fusion(pool: RunPool, k: float = K) -> np.ndarray:
-    """RRF: `Σ_j 1 / (k + rank_j)` (Cormack, Clarke, Büttcher 2009, Reciprocal rank fusion …, SIGIR).
+    """Return RRF, `Σ_j 1 / (k + rank_j)` (Cormack, Clarke, Büttcher 2009, Reciprocal rank fusion …, SIGIR).
 
     >>> pool = RunPool({"a": {"1": {"d1": 4.0, "d2": 2.0}}, "b": {"1": {"d2": 7.0, "d3": 6.0}}})
     >>> pool.doc_ids.tolist(), reciprocal_rank_fusion(pool, k=0).tolist()
@@ -83,7 +83,7 @@ def reciprocal_rank_fusion(pool: RunPool, k: float = K) -> np.ndarray:
 
 
 def borda(pool: RunPool, weights: Weights = None) -> np.ndarray:
-    """Borda count (Aslam and Montague 2001, Models for metasearch, SIGIR), whose weights are the MAP of the runs.
+    """Return the Borda count (Aslam and Montague 2001, Models for metasearch), whose weights are the runs' MAP.
 
     With N documents in the topic's union, a run gives `N - rank_j + 1` points to each document of its list, and `(N -
     n_j + 1) / 2` to each other document, n_j being the length of the list. Points are multiplied by `w_j`, by default

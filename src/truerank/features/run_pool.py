@@ -260,7 +260,7 @@ class RunPool(RowsByQuery):
         return part
 
     def select_runs(self, runs: Sequence[int]) -> RunPool:
-        """Return the pool of some runs (numbers), in which judged documents of other runs are unretrieved."""
+        """Return the pool of some runs (numbers), in which judged documents of other runs count as not retrieved."""
         return self._part(np.arange(self.n_queries), np.asarray(runs, dtype=np.int64))
 
     def select_names(self, names: Sequence[str]) -> RunPool:
@@ -384,7 +384,7 @@ def join_runs(
     check_choice(missing, "missing", ("min", "nan"))
     check_number(margin, "margin", "(0, inf)")
     if names is not None and (len(names) != len(runs) or len(set(names)) < len(names)):
-        raise InvalidInputError(f"join_runs: {len(runs)} runs require as many different names, got {list(names)}")
+        raise InvalidInputError(f"join_runs requires {len(runs)} different names of runs, got {list(names)}")
     pool = RunPool(runs if names is None else dict(zip(names, runs)), qrels)
     low, high = pool.per_list(np.minimum, pool.scores), pool.per_list(np.maximum, pool.scores)
     with np.errstate(over="ignore"):

@@ -112,7 +112,7 @@ def vector_features(data: RowsLike, encoders: Mapping[str, tuple[Any, Any]]) -> 
     data = rows_of(data)
     if data.doc_ids is None:
         raise InvalidInputError(
-            "the rows have no doc_ids, by which vectors of documents are found. Pass doc_ids to RankingData",
+            "the rows have no doc_ids, but document vectors are looked up by id. Pass doc_ids to RankingData",
             argument="data",
         )
     blocks, names = [data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)], list(names_of(data))
@@ -130,7 +130,7 @@ def _pair(documents: Vectors, queries: Vectors) -> tuple[Vectors, Vectors]:
     p, other = documents.values.shape[1], queries.values.shape[1]
     if p != other:
         raise InvalidInputError(
-            f"vectors of documents have {p} numbers, but vectors of queries have {other}. Use vectors of one encoder",
+            f"document vectors have {p} dimensions, but query vectors have {other}. Use the same encoder for both",
             code="length",
         )
     return documents, queries
@@ -143,7 +143,7 @@ def _float64(vectors: Vectors, rows: Any) -> np.ndarray:
     if not finite.all():
         name = vectors.ids.texts[rows][~finite][0]
         raise InvalidInputError(
-            f"{vectors.name}: the vector of {name!r} has nan or infinity. Compute it again", code="not-finite"
+            f"{vectors.name}: the vector of {name!r} contains nan or infinity. Compute it again", code="not-finite"
         )
     return block
 

@@ -148,7 +148,7 @@ class Explanation(Result):
             ]  # fmt: skip
             lines.append(table(shown, ["feature", "value", "needed", "rows between"]))
         else:
-            lines += ["", f"no observed value of a single feature ranks {self.below} above {self.above}"]
+            lines += ["", f"no change of one feature to an observed value ranks {self.below} above {self.above}"]
         if self.measure_now is not None and self.measure_swapped is not None:
             both = f"{self.measure_now:.4f}, {self.measure_swapped:.4f} with both documents exchanged"
             lines += ["", f"{self.measure} of the query {both}"]
@@ -318,7 +318,7 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
 
 
 def _place(data: RankingData, row: object) -> int:
-    """Return the grouped place of a row of the caller."""
+    """Return the grouped position of a row of the caller."""
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < data.n_rows:
         raise InvalidInputError(f"a row number must be an integer in 0 … {data.n_rows - 1}, got {row!r}", code="no-row")
     return int(row) if data.order is None else int(np.flatnonzero(data.order == row)[0])
@@ -333,7 +333,7 @@ def _pair(
     above: Any,
     below: Any,
 ) -> tuple[int, int]:
-    """Return the places of the two documents within the query."""
+    """Return the positions of the two documents within the query."""
     if len(rows) < 2:
         raise InvalidInputError(
             "the query has a single document, so that there is no pair to compare. Name another query"

@@ -44,12 +44,12 @@ def listed(grid: Mapping[str, Any], rankers: Sequence[str], seeded: bool) -> dic
         if name not in rankers:
             trained = ", ".join(map(repr, rankers)) or "none"
             raise InvalidInputError(
-                f"grid names {name!r}, but the rankers that are trained are {trained}. Name one of them",
+                f"grid has settings of {name!r}, but the trained rankers are {trained}. Name one of them",
                 argument="grid",
             )
         if seeded and any(key.endswith("random_state") for key in grid[name]):
             raise InvalidInputError(
-                f"the grid of {name!r} sets random_state, which seeds sets, too. Leave one of them out", argument="grid"
+                f"both seeds and the grid of {name!r} set random_state. Omit one of them", argument="grid"
             )
     return {name: {key: _listed(key, values) for key, values in own.items()} for name, own in grid.items()}
 

@@ -153,7 +153,7 @@ class FusionEvidence(Result):
                     _gain(pair), f"{pair.losses}/{pair.wins}/{pair.ties}", pair.marked,
                 ]  # fmt: skip
                 rows.append(row)
-            header = [name, "mean", "95% interval", "judged only", "learned is, 95%", "wins/losses/ties"]
+            header = [name, "mean", "95% interval", "judged only", "learned minus it, 95%", "wins/losses/ties"]
             texts.append(styled_table(rows, [*header, f"p, {self.comparisons[name].correction}"], style))
         return "\n\n".join(texts)
 
@@ -161,8 +161,8 @@ class FusionEvidence(Result):
         first = next(iter(self.comparisons.values()))
         about = (
             f"{', '.join(self.measures)}, convention {first.convention}; {first.tested}, ** where it is below 0.05; "
-            "intervals of means are of each mean alone, those of differences are simultaneous (single step), with the "
-            "correction of p"
+            "each interval of a mean is for this mean alone; intervals of differences are simultaneous (single step), "
+            "corrected as p is"
         )
         coverage = [] if self.coverage is None else [str(self.coverage)]
         below = "\n".join([about, *coverage, *remarks_below(self.comparisons)])

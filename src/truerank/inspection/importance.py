@@ -50,7 +50,7 @@ class Importance(Result):
     @property
     def summary(self) -> str:
         """A sentence with the features that have a significant loss."""
-        return f"{self.measure} loses without {', '.join(self.shown) or 'no feature'} (corrected p below {LEVEL:.2f})."
+        return f"{self.measure} falls without {', '.join(self.shown) or 'no feature'} (corrected p below {LEVEL:.2f})."
 
     def _figures(self) -> dict[str, Any]:
         seen = None if self.training_queries is None else self.training_queries.to_dict()
@@ -195,7 +195,7 @@ def removal_importance(
         raise InvalidInputError("removal_importance requires dense rows. Call X.toarray()")
     if train.n_features != test.n_features:
         raise InvalidInputError(
-            f"train has {train.n_features} features, but test {test.n_features}. Select the same columns",
+            f"train has {train.n_features} features, but test has {test.n_features}. Select the same columns",
             argument="train",
         )
     if train.n_features < 2:

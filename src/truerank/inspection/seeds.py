@@ -274,8 +274,8 @@ def crossed_test(d: np.ndarray) -> tuple[float, float, float, float, float, floa
 
     Its parts a = max(M_Q - M_E, 0)/(S m) and b = M_S/(S m) have m - 1 and S - 1 degrees of freedom, and the quantile is
     the mean of Student's quantiles with weights a and b (Cochran and Cox 1957, section 4.14). Satterthwaite's degrees
-    of freedom reject a true null hypothesis in 7 to 12 % of samples with two or three seeds. A part b without the
-    interaction does so in 6 to 10 % for equal learners, which have no effect of queries. Queries with NaN are left
+    of freedom reject a true null hypothesis in 7 to 12 % of samples with two or three seeds. If b excludes the
+    interaction, the rate is 6 to 10 % for equal learners, which have no effect of queries. Queries with NaN are left
     out. p is 1 without any difference, and NaN if all differences are equal.
     """
     from scipy.special import stdtrit

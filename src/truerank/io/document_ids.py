@@ -95,7 +95,7 @@ class DocumentIds:
         return padded.reshape(-1).view(f"S{width}").astype(TEXT)
 
     def take(self, places: Sequence[int] | np.ndarray) -> DocumentIds:
-        """Return the ids at some places, sharing the bytes of this column."""
+        """Return the ids at some positions, sharing the bytes of this column."""
         return DocumentIds(self.utf8, self.begins[places], self.ends[places])
 
     def __len__(self) -> int:

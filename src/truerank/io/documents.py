@@ -98,7 +98,7 @@ def read_documents(
     Raises
     ------
     DataFileError
-        On the first bad document if `bad="error"`, and on a file without documents.
+        For the first bad document if `bad="error"`, and for a file without documents.
 
     Warns
     -----
@@ -128,7 +128,7 @@ def read_documents(
                 n_html += any(_HTML.search(text) for text in record.text.values() if "<" in text)
                 yield record
                 continue
-            again = f" is repeated as number {number}; ids must differ"
+            again = f" occurs again as number {number}; ids must differ"
             wrong = again if taken is None else f": a text field must not be called {taken!r}"
             record = _Bad(f"document {record.id!r}{wrong}")
         if bad == "error":
@@ -168,7 +168,7 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
     Raises
     ------
     DataFileError
-        On a query without an id, with a repeated id or without the field, and on a file without queries. A query
+        For a query without an id, with a repeated id or without the field, and for a file without queries. A query
         without words is kept with a warning.
 
     Examples

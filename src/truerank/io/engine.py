@@ -255,7 +255,7 @@ def _read(content: bytes, form: object) -> Any:
 
 
 def checked(value: Any, form: object, place: str = "") -> Any:
-    """Check that a JSON value has a form, and return the value. `place` is its place in the answer, for messages.
+    """Check that a JSON value has a form, and return the value. `place` is its position in the answer, for messages.
 
     A form is a type (`float`: any finite number, `str`: text that UTF-8 can encode), a dict with the forms of an
     object's members (a name that ends in `?` is optional, `...` means all names), a list with the form of each item, or

@@ -29,8 +29,8 @@ from truerank.io.trec import Qrels
 
 NAMED_SCORES = "?include_named_queries_score=true"
 _OTHER_FILE = (
-    "the file is for other requests (another engine, specification, queries or judgements), or of another kind. "
-    "Delete it to start again"
+    "the file was written for other requests (another engine, specification, queries or judgements), or is of another "
+    "kind. Delete it to start again"
 )
 
 
@@ -63,8 +63,8 @@ def engine_features(
 
     The data have a column for each feature. Documents that the engine lacks, and topics without a query, are left out
     and listed. Negative grades become 0. `resume` is a file that stores the answers; stored answers are not requested
-    again. A file that belongs to another engine, specification, query file or judgement file is an error. Raises
-    EngineError if the engine rejects a request, or does not answer after all tries.
+    again. A file of another engine, specification, query file or judgement file is an error. Raises EngineError if the
+    engine rejects a request, or does not answer after all tries.
     """
     names = list(spec["features"])
     by_id = {query.id: query for query in queries}
@@ -130,7 +130,7 @@ def _answers(
 def _answered(
     stored: JsonLines, key: str, batches: list[tuple[str, list[str]]], n_features: int
 ) -> list[dict[str, list[float]]]:
-    """Return the answers of an earlier run; raise if they belong to other requests."""
+    """Return the answers of an earlier run; raise if they are answers to other requests."""
     header, *answers = stored.held[: len(batches) + 1] or [{"key": key}]
     try:
         whole = checked(header, {"key": str})["key"] == key and all(

@@ -256,8 +256,8 @@ def made_of_index(engine: Engine, index: str | None, name: str | None, *, solr: 
     """Generate features from the fields of an index; also return the reason of each field that is left out.
 
     A text field gives its score (BM25 by default) and its score for the query as a phrase. A number or truth value
-    gives itself. A date gives a number that is 1 now and halves each year (Solr: 1 / (1 + years)). A document without
-    the field has the value 0. The first feature, `base`, searches all text fields at once.
+    gives its value. A date gives a number that is 1 now and halves with each year (Solr: 1 / (1 + years)). A document
+    without the field has the value 0. The first feature, `base`, searches all text fields at once.
     """
     fields = dict(sorted(_solr_fields(engine) if solr else _fields(engine, str(index))))
     texts = [field for field, kind in fields.items() if kind == "text"]

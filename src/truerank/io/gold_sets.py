@@ -58,7 +58,7 @@ def read_gold(source: object) -> GoldSet:
     Raises
     ------
     DataFileError
-        On a file without judgements, with its apparent format; on a damaged line, with its number.
+        For a file without judgements, with its apparent format; for a damaged line, with its number.
     """
     if isinstance(source, GoldSet):
         return source
@@ -146,14 +146,15 @@ def _span(row: Row, where: str, what: str) -> Span:
 def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> ResultLists:
     """Return result lists in which a chunk with at least half of a relevant span is replaced by this span.
 
-    A span counts once, at the place of its best chunk. A chunk that contains several spans is replaced by all of them
-    in order. Each other chunk is named by its own span. Results are JSON lines, or a dict by query of lists, of objects
+    A span counts once, at the rank of its best chunk. A chunk that contains several spans is replaced by all of them in
+    order. Each other chunk is named by its own span. Results are JSON lines, or a dict by query of lists, of objects
     with a document, `start` and `end`. Queries whose labels are ids keep the ids of their results, or of `collapse`.
 
     Raises
     ------
     InvalidInputError
-        On a result without `start` and `end` if the labels are spans, because without it, other results would move up.
+        For a result without `start` and `end` if the labels are spans. If it were left out, other results would move
+        up.
 
     >>> gold = GoldSet(as_qrels({"q": {}}), spans={"q": [Span("d", 100, 200)]})
     >>> chunks = [{"doc": "d", "start": start, "end": start + 120} for start in (0, 90, 130)]

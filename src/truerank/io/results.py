@@ -26,7 +26,7 @@ from truerank.io.trec import Qrels, Run, as_run, read_run, run_name
 if TYPE_CHECKING:
     from truerank.io.judgements.ratings import Row
 
-COLLAPSE = Remedy('to use the text before a "#" as the document, if results are chunks', collapse="#")
+COLLAPSE = Remedy('if results are chunks, to use the text before "#" as the document id', collapse="#")
 ResultLists = dict[str, list[tuple[str, float]]]
 """The ids and scores of the results of each query, best first."""
 
@@ -35,12 +35,12 @@ def read_results(source: object) -> ResultLists:
     """Return the results of each query, best first, from a path, a `Run`, a dict by query, or a data frame.
 
     Results with scores are sorted by descending score; ties are sorted by descending id, as in trec_eval. Results
-    without scores are scored by their place.
+    without scores are scored by their rank.
 
     Raises
     ------
     DataFileError
-        On a file without results, with its apparent format; on a score that is not a number.
+        For a file without results, with its apparent format; for a score that is not a number.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def run_of(source: object, tag: str = "", collapse: Any = None) -> Run:
     Raises
     ------
     TruerankError
-        On an id that occurs twice for a query without `collapse`.
+        For an id that occurs twice for a query without `collapse`.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def contradicts_ranks(text: bytes) -> bool:
 
 
 def are_places(scores: np.ndarray, offsets: np.ndarray) -> bool:
-    """Return whether the scores (n,) of each topic equal the places of its rows, from 0 or 1, and at least ten rise.
+    """Return whether the scores (n,) of each topic equal the numbers of its rows, from 0 or 1, and at least ten rise.
 
     >>> are_places(np.tile(np.arange(1.0, 5.0), 4), np.arange(0, 17, 4)), are_places(np.arange(9.0), np.array([0, 9]))
     (True, False)

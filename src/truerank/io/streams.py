@@ -173,7 +173,7 @@ class Source(AbstractContextManager["Source"]):
                 self.name,
             )
         return DataFileError(
-            f"the {kind} archive is damaged or truncated after {self.taken} bytes ({error}). Fetch the file again",
+            f"the {kind} archive is damaged or truncated after {self.taken} bytes ({error}). Download the file again",
             self.name,
             code="damaged-archive",
         )

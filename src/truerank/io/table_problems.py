@@ -122,8 +122,8 @@ def grades_in_words(
 ) -> list[str]:
     """Return the text columns that may hold grades: a few words that differ within queries and for one document.
 
-    These are only the columns with a usual name or usual words, if there are any or if `usual`; else none if a column
-    of numbers may hold grades; else those without empty cells, if there are any.
+    The result has only columns with a usual name or usual words if there are any, or if `usual`. Otherwise it is empty
+    if a column of numbers may hold grades; else it has the columns without empty cells, if any.
 
     >>> columns = {"mark": ["good", "bad", "bad", "good"], "ocena": ["a", "b", "b", "a"], "brand": ["x", "y", "x", "y"]}
     >>> grades_in_words(columns, [1, 1, 2, 2], None), grades_in_words({"ocena": columns["ocena"]}, [1, 1, 2, 2], None)

@@ -1,7 +1,7 @@
 """Read and write tables: pandas and polars data frames, Arrow tables, and Parquet, Arrow (Feather) and CSV files.
 
 Each row is a document. The query, the grade and the document id have one column each; all other columns are features.
-The libraries (the extra `tables`) are imported only for their objects and files.
+The libraries of the extra `tables` are imported only for their own objects and files.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def read_table(
     exclude : sequence of str, optional
         Columns, or patterns, that are not features.
     categories : names or patterns of columns, or dict of column name to list of str, optional
-        Text columns to convert to numbers, for rankers with the parameter `categorical`. The number is the place in the
-        sorted list of texts, or in the given list (`category_names` of a model). A text that the given list lacks
+        Text columns to convert to numbers, for rankers with the parameter `categorical`. The number is the position in
+        the sorted list of texts, or in the given list (`category_names` of a model). A text that the given list lacks
         becomes -1, and a missing text becomes nan.
     missing : {"error", "nan", "zero"}, default="error"
         Treatment of an empty or nan cell of a feature. "zero" reads it as 0, as engines without missing values do, but
@@ -105,8 +105,8 @@ def read_table(
     defaults : dict of "query", "grade", "document" to a column, optional
         Names to use in place of "qid", "y" and "docid" if the table has them.
     graded : bool, optional
-        Whether a table without a column of grades is an error. By default only if the column of queries is lacking too:
-        the grades then probably have another name, and are not to become a feature.
+        Whether a table without a column of grades is an error. By default, only if the column of queries is missing,
+        too: the grades then probably have another name, and must not become a feature.
     grades : dict of str to float, or str, optional
         The numbers of grades in words, as in `read_ratings`.
 
@@ -355,7 +355,7 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
 def _as_columns(data: RankingData) -> dict[str, Any]:
     """Return the columns of a table by name: arrays of numbers, and lists of texts."""
     if lost := data.beyond_rows():
-        warn(f"a table cannot contain {lost}, so measures of its rows will differ. LETOR text (write_letor) keeps them")
+        warn(f"a table cannot contain {lost}, so the measures of its rows will differ. Use write_letor to keep them")
     names = names_of(data)
     clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
     if wrong := [*sorted(clash), *repeated(names)]:

@@ -39,7 +39,7 @@ class TextTable:
         return len(self.columns)
 
     def column(self, place: int) -> np.ndarray:
-        """Return the column at a place, from 0."""
+        """Return the column at a position, from 0."""
         return self.columns[place]
 
     def __getitem__(self, name: str) -> np.ndarray:

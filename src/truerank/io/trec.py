@@ -152,7 +152,7 @@ def read_run(source: object, *, repeated: bool = False) -> Run:
     Raises
     ------
     DataFileError
-        On a row with fewer than six columns, a score that is not a finite number, or a document that is listed twice
+        For a row with fewer than six columns, a score that is not a finite number, or a document that is listed twice
         for a topic. The message names the file and the line.
 
     Examples
@@ -189,7 +189,7 @@ def read_qrels(source: object, *, grades: object = None, aggregate: str | None =
     Raises
     ------
     DataFileError
-        On a row without exactly four columns, a grade that is not a finite number, or a document with two grades for a
+        For a row without exactly four columns, a grade that is not a finite number, or a document with two grades for a
         topic. The message names the file and the line, or the apparent format of a file without judgements.
 
     Examples
@@ -292,7 +292,7 @@ def write_run(run: object, path: object, *, tag: str | None = None, depth: int |
     Raises
     ------
     InvalidInputError
-        On different lengths, scores that are not finite, document ids or a tag that are not one word, or a document
+        For different lengths, scores that are not finite, document ids or a tag that are not one word, or a document
         that is listed twice for a topic.
 
     Examples
@@ -353,7 +353,7 @@ def write_qrels(qrels: object, path: object) -> None:
     Raises
     ------
     InvalidInputError
-        On document ids that are not one word, and on a document that is listed twice for a topic.
+        For document ids that are not one word, and for a document that is listed twice for a topic.
     """
     qrels = as_qrels(qrels)
     if resolve("truerank.io.judgements.tables:kind_of")(path) is not None:

@@ -55,8 +55,8 @@ def read_vectors(source: Any, ids: Any = None, *, column: str | None = None) -> 
     Raises
     ------
     DataFileError, InvalidInputError
-        Values that are not finite numbers in two dimensions, missing or repeated ids, or different numbers of ids and
-        rows. Values of mapped files are checked when they are used.
+        For values that are not finite numbers in two dimensions, missing or repeated ids, or different numbers of ids
+        and rows. Values of mapped files are checked when they are used.
 
     Examples
     --------

@@ -94,7 +94,7 @@ class GainEstimates(NamedTuple):
 
 
 def sampled_of(plan: Plan, keys: list[tuple[str, str]]) -> Sampled:
-    """Return the rounds of a plan on documents."""
+    """Return the rounds of a plan for the documents of a frame."""
     column = {key: number for number, key in enumerate(keys)}
     shape = plan.n_rounds, len(keys)
     covered, drawn, chances = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool), np.ones(shape)
@@ -243,9 +243,9 @@ class Estimate(Result):
                 parts.append(f"{len(pairs) - len(rows)} further pairs: difference(a, b) returns each of them")
             parts.append(
                 "Intervals and p are for each pair alone, and for these topics unless a column says otherwise. "
-                "`worth`: the factor by which the number of judgements would grow without the plan, and without the "
-                "judges. A plan "
-                "for differences leaves values uncertain; a plan of all values (pairs=None) is for values."
+                "`worth`: the factor by which the number of judgements would grow without the plan, and without "
+                "the judges. A plan for differences leaves values uncertain. To estimate values, plan with "
+                "pairs=None."
             )
             bias_p = holm(np.nan_to_num([one.judge_p for one in pairs], nan=1.0)).tolist()
             ahead = [(one.a, one.b) if one.judge_low > 0 else (one.b, one.a)
@@ -253,7 +253,7 @@ class Estimate(Result):
             if ahead:
                 named = ", ".join(f"{better} over {worse}" for better, worse in ahead[:5])
                 many = f"{len(ahead)} of {len(pairs)} pairs, p < 0.05 by Holm"
-                parts.append(f"{self.judges[0]} by itself favours {named} ({many}).")
+                parts.append(f"{self.judges[0]} favours, without human grades, {named} ({many}).")
         return [*parts, *(one.text for one in self.remarks)]
 
     def _table(self, style: str) -> str:

@@ -64,7 +64,7 @@ class Leaderboard(Result):
         """A sentence on the judge whose order is closest to the order by people."""
         best = max(self.judges, key=lambda one: np.nan_to_num(one.tau.estimate, nan=-2.0))
         pairs = len(self.means) * (len(self.means) - 1) // 2
-        nearest = f" is closest to people of {counted(len(self.judges), 'judge')}: it" if len(self.judges) > 1 else ""
+        nearest = f" is the best of {counted(len(self.judges), 'judge')}: it" if len(self.judges) > 1 else ""
         return (
             f"{best.judge}{nearest} swaps {best.swapped} of {counted(pairs, 'pair')} of systems, {len(best.swaps)} "
             f"of them significantly (tau {_shown(best.tau)})."
@@ -81,7 +81,7 @@ class Leaderboard(Result):
                            for one in self.judges])  # fmt: skip
 
     def _table(self, style: str) -> str:
-        header = ["judge", *_KINDS.values(), "swapped pairs", "significantly", "judgements to restore"]
+        header = ["judge", *_KINDS.values(), "swapped pairs", "significantly", "human judgements needed"]
         ordered = sorted(self.judges, key=lambda one: -np.nan_to_num(one.tau.estimate, nan=-2.0))
         rows = [[one.judge, *(_shown(getattr(one, name)) for name in _KINDS), one.swapped, len(one.swaps),
                  one.restored] for one in ordered]  # fmt: skip
@@ -253,9 +253,9 @@ def _agreement(human: np.ndarray, judge: np.ndarray, draws: np.ndarray, halves: 
 def correlations(truth: np.ndarray, judged: np.ndarray) -> np.ndarray:
     """Return tau-b, tau_AP and RBO (3, d) of two orders of k systems, from means (d, k) that differ beyond rounding.
 
-    tau_AP sums, over the places below the first, the share of the systems above that are truly above. Let s systems be
+    tau_AP sums, over the ranks below the first, the share of the systems above that are truly above. Let s systems be
     above a group of t systems that the judge ties, and let c of the s be truly above a member. The mean over the orders
-    of the group is then t/2 + (c - s/2)(H_(s+t-1) - H_(s-1)), divided by t, for its places, without the first.
+    of the group is then t/2 + (c - s/2)(H_(s+t-1) - H_(s-1)), divided by t, for its ranks without the first.
     """
     d, k = truth.shape
     x, y = (np.sign(differences_of(own[:, :, None], own[:, None, :])) for own in (truth, judged))

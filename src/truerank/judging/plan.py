@@ -127,7 +127,7 @@ class Plan:
         try:
             old = read_plan(target)
         except DataFileError as error:
-            return f"the file is not a plan without grades ({error})"
+            return f"the file is not a plan ({error})"
         own = dict(zip(self.keys, self.grades.tolist()))
         lost = [key for key, grade in zip(old.keys, old.grades.tolist()) if grade == grade and own.get(key) != grade]
         first = "topic {}, document {}".format(*lost[0]) if lost else ""
@@ -325,8 +325,8 @@ def plan_judgements(
     budget = check_number(budget, "budget", "[0, inf)")
     if budget < 2 * len(frame.topics):
         raise InvalidInputError(
-            f"budget={budget:g} is below two judgements a topic ({len(frame.topics)} topics), too few for an interval. "
-            f"Give a budget of {2 * len(frame.topics)} or more, or use fewer topics",
+            f"budget={budget:g} is less than two judgements for each of the {len(frame.topics)} topics, too few "
+            f"for an interval. Give a budget of {2 * len(frame.topics)} or more, or use fewer topics",
             argument="budget",
         )
     high = float((SCALE if scale is None else scale)[1]) if before is None else check_judged(before, scale)
@@ -348,9 +348,7 @@ def plan_judgements(
     known = set() if before is None else {(topic, d) for topic, own in before.judged.items() for d in own}
     free = [row for row, key in enumerate(keys) if key not in known]
     if not free:
-        raise InvalidInputError(
-            "every document with weight in a run is already judged. Use these grades for the estimate"
-        )
+        raise InvalidInputError("every document that affects a value is already judged. Estimate from these grades")
     chances = allocate(importance[free], budget)
     number = 1 if before is None else before.n_rounds + 1
     drawn = stream(seed_of(random_state), "judging", number).random(len(free)) < chances

@@ -25,7 +25,7 @@ _TINY = 1e-9
 
 
 class Factors:
-    """Factors of documents, as columns of 0 and 1.
+    """Factors that predict the gains of documents, as columns of 0 and 1.
 
     `codes` (N, factors) are the columns with the value 1, with different columns for each factor; column 0 is the
     overall mean. `penalties` (columns,) are the penalties of the ridge regression.

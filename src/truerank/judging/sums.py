@@ -122,7 +122,7 @@ class Frame:
         every = sorted({key for own in found for key in own})
         if not every:
             raise InvalidInputError(
-                f"{measure.name}: no run gives weight to any document. Check that the lists are long enough"
+                f"{measure.name}: no document of any run has weight. Check that the lists are long enough"
             )
         column = {key: number for number, key in enumerate(every)}
         indices = [column[key] for own in found for key in own]

@@ -165,7 +165,7 @@ def pagerank(graph: LinkGraph, *, damping: float = 0.85, tol: float = 1e-10, max
     damping : float in [0, 1), default 0.85
     tol : float > 0, default 1e-10
     max_iter : int, default 1000
-        Most rounds; a warning is issued if they do not suffice.
+        Maximum number of rounds; a warning is issued if `tol` is not reached.
 
     Examples
     --------

@@ -45,7 +45,7 @@ from truerank.matrices.exact_sums import exact_sum
 
 
 class SquaredError(PlainObjective):
-    """½ Σ (y - s)², with gradient s - y and hessian 1. Boosting starts at the mean grade."""
+    """Squared error ½ Σ (y - s)², with gradient s - y and hessian 1. Boosting starts at the mean grade."""
 
     quadratic = True
     by_row = True

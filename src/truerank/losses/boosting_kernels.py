@@ -10,13 +10,13 @@ from truerank.matrices.sorting import best_first, longest_query
 
 @kernel
 def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains, discounts, inverse, sigma, cutoff):
-    """Logistic pairs with the weight |Δ gain| |Δ discount| / ideal (lambdarank), or 1 if `cutoff` is 0.
+    """Add logistic pairs with the weight |Δ gain| |Δ discount| / ideal (lambdarank), or 1 if `cutoff` is 0.
 
     ρ_ij = e_j / (e_i + e_j) with e = exp(σ (s - max s)), so that a pair costs a division and no exponential; e is at
     least exp(-300).
 
-    As two functions it would take 1.4 times as long, because only arrays that are created here are known not to
-    overlap. Unsigned indices are not checked for negative values, so several divisions run at a time.
+    Two functions would take 1.4 times as long: the compiler knows only of arrays created here that they do not overlap.
+    Unsigned indices are not checked for negative values, so several divisions run at a time.
     """
     longest = longest_query(offsets, first, last)
     order = np.empty(longest, dtype=np.int64)
@@ -79,7 +79,7 @@ def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains
 
 @kernel
 def given_pairs(y, scores, weights, sigma, gradients, hessians):
-    """Logistic pairs of one query with given weights (n, n)."""
+    """Add the logistic pairs of one query with given weights (n, n)."""
     n = y.size
     for i in range(n):
         for j in range(n):
@@ -96,7 +96,7 @@ def given_pairs(y, scores, weights, sigma, gradients, hessians):
 
 @kernel
 def neighbour_pairs(y, scores, offsets, first, last, gradients, hessians, noise, decay):
-    """Logistic pairs of neighbours in the rankings by `scores + noise`, with the weight decay^place |Δ grade|."""
+    """Add logistic pairs of neighbours in the rankings by `scores + noise`, with weight decay^rank |Δ grade|."""
     rankings = noise.shape[0]
     keys = np.empty(longest_query(offsets, first, last))
     order = np.empty(keys.size, dtype=np.int64)

@@ -23,7 +23,7 @@ _LONG = 4096  # queries from here on are sorted by NumPy, which uses the process
 
 
 class GradedPairs:
-    """The pairs of grouped grades y (n,).
+    """The pairs of documents with different grades in each query, from grouped grades y (n,).
 
     Each pair of a query has the weight `query_weight` (m,), or 1 for None. `n_pairs` (m,) counts the pairs of each
     query, and `total_weight` is the sum of their weights. A query without pairs is not `kept` (m,).
@@ -147,7 +147,7 @@ class HingeOracle:
 
 
 def sort_grades(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rows of each query by rising grade, equal grades in row order, int64 (n,); ranks of grades within
+    """Return the rows of each query by ascending grade, equal grades in row order, int64 (n,); ranks of grades within
     queries, from 0, int32 (n,); and numbers of grades and of mixed pairs by query (m,).
     """
     n, m = len(y), len(offsets) - 1
@@ -182,7 +182,7 @@ def weight_shares(
 
 @kernel
 def _sort_queries(falling, ranks, offsets, first, last, long, order, sorted_scores, sorted_ranks):
-    """Sort each query by rising score, `-falling`, from the order of the last call."""
+    """Sort each query by ascending score, `-falling`, starting from the order of the last call."""
     spare = room_to_sort(longest_query(offsets, first, last))
     for query in range(first, last):
         start, stop = offsets[query], offsets[query + 1]
@@ -197,7 +197,7 @@ def _within_margin(s, offsets, counts, first, last, reach, x, u):
     """Write how many scores are above s - 1, from the highest down, and below s + 1, from the lowest up, to `reach`.
 
     x[1] is the score minus the middle one of its query, around which sums of squares cancel less, and x[2] its square.
-    u is scratch. The search within 32 places avoids branches, which processors cannot predict.
+    u is scratch. The search within 32 positions avoids branches, which processors cannot predict.
     """
     for query in range(first, last):
         if not counts[query]:
@@ -269,7 +269,7 @@ def _sums_over_lower(x, ranks, n_grades, offsets, counts, first, last, reach, ow
 
 @kernel
 def _sums_by_tree(x, k, n, begin, step, here, columns, own, near, room, sums):
-    """Use a Fenwick tree over the k grades, `room[:columns]`."""
+    """Compute the sums of `_sums_over_lower` by a Fenwick tree over the k grades, in `room[:columns]`."""
     for g in range(k + 1):
         for c in range(columns):
             room[c, g] = 0.0

@@ -37,7 +37,8 @@ class UnbiasedLambdaRank(LambdaRank):
 
     `norm` >= 0 regularises the propensities: 0 uses the ratios of sums, and large values shrink all propensities
     towards 1. Positions beyond `max_position` share one propensity. If no positions are given, `rows_as_shown` uses the
-    places of the rows in their query, as XGBoost does. `click_propensities` and `skip_propensities` (K,) are t⁺ and t⁻.
+    positions of the rows in their query, as XGBoost does. `click_propensities` and `skip_propensities` (K,) are t⁺ and
+    t⁻.
     """
 
     def __init__(

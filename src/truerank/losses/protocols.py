@@ -22,9 +22,9 @@ class BoostingObjective(Protocol):
     change of the training loss is then exact, and derivatives are computed twice instead of stored.
 
     Three more members are optional. `by_row = True`: a row's gradient depends only on its own grade and score, and all
-    hessians are equal, so that several threads process parts of the rows. `by_place = True`: places of rows break ties
-    or order random numbers, so that rows are passed in an order that depends only on their content. `reorder(rows)` is
-    called first with this order of rows.
+    hessians are equal, so that several threads process parts of the rows. `by_place = True`: positions of rows break
+    ties or order random numbers, so that rows are passed in an order that depends only on their content.
+    `reorder(rows)` is called first with this order of rows.
     """
 
     quadratic: bool
@@ -88,8 +88,8 @@ class Block(NamedTuple):
 class ByQuery(PlainObjective):
     """Base class of objectives over queries; a subclass implements `add`.
 
-    `by_place` means that places of rows break ties or order random numbers. Boosting then passes the rows in an order
-    that depends only on their content, so that the model does not depend on the order of the file, and calls
+    `by_place` means that positions of rows break ties or order random numbers. Boosting then passes the rows in an
+    order that depends only on their content, so that the model does not depend on the order of the file, and calls
     `reorder(rows)` if it exists.
     """
 

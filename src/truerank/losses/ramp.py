@@ -1,4 +1,4 @@
-"""The ramp bound of nDCG, with a feature map that weighs documents by the discount of their rank.
+"""The ramp bound of nDCG, with a feature map that weights documents by the discount of their rank.
 
 For a query with gains G, scores s and discounts D(1) >= D(2) >= … (0 beyond the cutoff), a ranking y has the value
 `s·ψ(y) = Σ_r D(r) s_(y_r)` (Le & Smola 2007) and the loss `Δ(y) = 1 - Σ_r D(r) G_(y_r) / IDCG`. The ramp bound of the

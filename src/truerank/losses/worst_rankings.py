@@ -118,7 +118,7 @@ def oracle_for(measure: Measure, grades: np.ndarray, offsets: np.ndarray, rel: f
 def _places_convex(code, s, t, scale, discount, ideal, place, stack):
     """Write place[j - 1] for AP and convex nDCG by divide and conquer over j, between the neighbours' places.
 
-    `scale` is 2/(RN). Among equal values, the smallest place wins.
+    `scale` is 2/(RN). Of equal values, the lowest position is returned.
     """
     n_rel, n_other = len(s), len(t)
     depth = 0

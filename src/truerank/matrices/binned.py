@@ -60,7 +60,7 @@ class BinnedMatrix:
             for column in np.flatnonzero(largest > np.diff(self.starts)):
                 n_edges = len(self.edges[column])
                 raise InvalidInputError(
-                    f"column {column} has {n_edges} edges and codes up to {n_edges + 1}, got {largest[column]}",
+                    f"column {column}: codes must be at most {n_edges + 1} (edges + 1), got {largest[column]}",
                     code="codes",
                 )
 

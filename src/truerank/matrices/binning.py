@@ -55,7 +55,7 @@ def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None)
 
 
 def _different(values: np.ndarray) -> np.ndarray:
-    """Return the different values among sorted values, at least one."""
+    """Return the distinct values of a sorted array, at least one."""
     return values[np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))]
 
 
@@ -168,7 +168,7 @@ class CodedMatrix:
 
 
 def column_slots(n_bins: np.ndarray) -> np.ndarray:
-    """Return the place of each feature among the codes, int64 (p,); features without borders are last."""
+    """Return the position of each feature among the codes, int64 (p,); features without borders are last."""
     return np.argsort(np.argsort(n_bins == 1, kind="stable"))
 
 

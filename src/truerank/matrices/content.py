@@ -193,7 +193,7 @@ def row_hashes(X: StoredMatrix, rounded: bool = False) -> np.ndarray:
 
 
 def _words(values: np.ndarray, rounded: bool) -> np.ndarray:
-    """Return the words of numbers, uint64, as `row_hashes` says."""
+    """Return the words of numbers, uint64, as `row_hashes` defines them."""
     number: Any = np.float32 if rounded else np.float64
     word, half = (np.uint32, 16) if rounded else (np.uint64, 32)
     with np.errstate(over="ignore", under="ignore"):
@@ -207,7 +207,7 @@ def _words(values: np.ndarray, rounded: bool) -> np.ndarray:
 
 @kernel
 def _finished(word):
-    """Return the hash of one word, as `hashed`."""
+    """Return the hash of one word, as `hashed` computes it."""
     word = (word ^ (word >> np.uint64(30))) * _FIRST_FACTOR
     word = (word ^ (word >> np.uint64(27))) * _SECOND_FACTOR
     return word ^ (word >> np.uint64(31))

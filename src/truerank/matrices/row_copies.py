@@ -1,4 +1,4 @@
-"""Weights of rows as numbers of copies, for quantiles and places among sorted values.
+"""Weights of rows as numbers of copies, for quantiles and positions among sorted values.
 
 A row of weight 2 counts as two rows of weight 1, and no count depends on the unit of the weights. The weight of one
 copy is the largest number of which all weights are multiples, each within a millionth of a copy: weights of 1 and 2, or
@@ -81,7 +81,7 @@ class RowCopies:
 
     @property
     def places_a_copy(self) -> float:
-        """The number of places of one copy, at most 1."""
+        """The number of positions that one copy occupies, at most 1."""
         return self.places / self.total
 
     def rows_of(self, copies: int) -> float:

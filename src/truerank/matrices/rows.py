@@ -174,8 +174,8 @@ class LinearRows:
 def linear_scores(X: Matrix, coef: np.ndarray) -> np.ndarray:
     """Return `X @ coef`, float64 (n,), for a float array, a CSR matrix or a BinnedMatrix.
 
-    A row has the same bits alone or among other rows, at any address and with any number of threads, so that equal rows
-    tie. With at most `FEW` nonzero weights, only their columns are read. The cost is O(n p); X is not copied. Sums of a
+    The score of a row does not depend on other rows, on addresses or on the number of threads, so that equal rows tie.
+    With at most `FEW` nonzero weights, only their columns are read. The cost is O(n p); X is not copied. Sums of a
     dense and a sparse matrix agree up to rounding.
 
     Examples

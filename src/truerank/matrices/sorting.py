@@ -19,7 +19,7 @@ def _before(values, a, b):
 
 @kernel
 def _sort_run(values, order, spare):
-    """Sort up to `RUN` items: count the items before each, without a branch that depends on them."""
+    """Sort up to `RUN` items by counting the items before each, without branches that depend on values."""
     size = len(order)
     k = 1
     while k < size and not _before(values, order[k], order[k - 1]):
@@ -123,7 +123,7 @@ def sort_descending(values, order, size, spare):
 
 @kernel
 def longest_query(offsets, first, last):
-    """Return the rows of the longest of the queries first … last - 1."""
+    """Return the number of rows of the longest query among first … last - 1."""
     longest = np.int64(0)
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])

@@ -146,7 +146,7 @@ class Codes:
 
 @kernel
 def _row_at(order, position):
-    """Return the row at a position; compiled apart for None, which takes 0.6 of the time."""
+    """Return the row at a position; a separate version for None takes 40 % less time."""
     if order is None:
         return position
     return order[position]

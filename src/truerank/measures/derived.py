@@ -57,7 +57,7 @@ class Hits:
     """The documents that can contribute to a measure, for example the relevant ones.
 
     `mask` (n,) marks them among the rows. For each hit, in query order (h,): its `query`, its `ordinal` 1, 2, … in the
-    query, and the `first_row` of the query. `queries` are the queries with hits, and `starts` their first places in
+    query, and the `first_row` of the query. `queries` are the queries with hits, and `starts` their first positions in
     arrays (h,). `ranked` (m,) counts the hits among the rows, `total` (m,) also unretrieved documents.
     """
 
@@ -145,8 +145,8 @@ class _Block:
     """A block of queries that are sorted as the rows of one matrix.
 
     `index` (q, length) are rows of the data, n is the padding; `first` (q,) is the first row of each query. `target`
-    (r,) has the rows in the order of the matrix, and `full` (r,) their flat places (None without padding). `whole` is
-    True if the block holds all rows in their order.
+    (r,) has the rows in the order of the matrix, and `full` (r,) their flat positions (None without padding). `whole`
+    is True if the block holds all rows in their order.
     """
 
     __slots__ = ("first", "full", "index", "shape", "target", "whole")
@@ -173,7 +173,7 @@ def read_grades(grades: np.ndarray, rule: str) -> np.ndarray:
     if reason and not np.array_equal(changed, grades):
         raise InvalidInputError(
             f"a grade of {grades[changed != grades][0]:g} has no value under this convention: {reason}",
-            remedies=["choose another convention", "write nDCG(grades='any') for a value of truerank's own"],
+            remedies=["choose another convention", "write nDCG(grades='any') for truerank's own value"],
             code="grade",
         )
     return changed

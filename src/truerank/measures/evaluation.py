@@ -299,7 +299,7 @@ def _note_of_fractions(parsed: dict[str, Measure], judgements: Judgements, score
         return ""
     note = f"{rules['truncated']} truncates fractional grades, as trec_eval does: 0.5 counts as 0"
     whole = len(scores) and np.isin(scores, np.arange(-2, 6)).all()
-    return note + ("; the scores are whole numbers like grades: were qrels and run exchanged?" if whole else "")
+    return note + ("; the scores are whole numbers like grades: were qrels and run swapped?" if whole else "")
 
 
 def is_qrels(y: object) -> bool:

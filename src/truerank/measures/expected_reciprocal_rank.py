@@ -14,7 +14,7 @@ from truerank.measures.ranking import Ordered
 class ExpectedReciprocalRank(Measure):
     """ERR = Σ_r 1/r · R_r · Π_{i<r} (1 - R_i) with R = (2^grade - 1) / 2^max_grade (Chapelle and others 2009).
 
-    `max_grade` is by default the largest grade of the judgements. Set it to compare values between data sets.
+    `max_grade` is by default the largest grade of the judgements. Set `max_grade` to compare values between data sets.
     """
 
     NAME = "ERR"

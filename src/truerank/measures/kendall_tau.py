@@ -38,7 +38,7 @@ class KendallTau(Measure):
 
 
 def _place_in_run(continues: np.ndarray) -> np.ndarray:
-    """Return the distance of each place (k, n) from the start of its run; the sum over a run is its number of pairs."""
+    """Return the distance of each position (k, n) from the start of its run; a run's sum is its number of pairs."""
     flat = continues.ravel()
     place = np.arange(flat.size)
     start = np.maximum.accumulate(np.where(flat, 0, place))

@@ -207,8 +207,8 @@ def _rank_queries(scores, offsets, hits, hit_offsets, averaged, before, size, or
 
     `scores` starts at the first row of the first query, the results at its first hit; `offsets`, `hits` and
     `hit_offsets` count from the start of the data. The documents before a hit have a larger score or, if ties are
-    broken, an equal score at an earlier place. They are counted, O(hits · documents); `order[j]` is the hit of a query
-    with the j-th rank.
+    broken, an equal score at an earlier position. They are counted, O(hits · documents); `order[j]` is the hit of a
+    query with the j-th rank.
     """
     for i in range(offsets.shape[0] - 1):
         begin, end = hit_offsets[i] - hit_offsets[0], hit_offsets[i + 1] - hit_offsets[0]

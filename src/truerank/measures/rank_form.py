@@ -32,7 +32,7 @@ class RankForm:
     With averaged ties, each term is its expectation over the orders of the tied documents. SUM uses the mean weight of
     the group's ranks. PRECISION follows McSherry and Najork (2008, section 3): of n tied documents with r hits, after b
     hits above, the i-th (from 0) is a hit with probability r/n and then has b + 1 + i (r - 1)/(n - 1) hits up to it.
-    FIRST has the group's first hit at place j with probability p_0 = r/n, p_{j+1} = p_j (n - j - r)/(n - j - 1).
+    FIRST has the group's first hit at position j with probability p_0 = r/n, p_{j+1} = p_j (n - j - r)/(n - j - 1).
     """
 
     kind: int

@@ -129,12 +129,12 @@ class Ordered:
         return start[group].reshape(k, -1) - first, length[group].reshape(k, -1)
 
     def groups(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the flat first places of the runs of equal scores in the (k, n) documents, and their lengths."""
+        """Return the flat first positions of the runs of equal scores in the (k, n) documents, and their lengths."""
         starts = np.flatnonzero(~self.tied)
         return starts, np.diff(np.append(starts, self.tied.size))
 
     def smoothed(self, values: np.ndarray) -> np.ndarray:
-        """Return the expected value at each place (k, n) of values by row (n,), over all orders of ties."""
+        """Return the expected value at each position (k, n) of values by row (n,), over all orders of ties."""
         ranked = values[self.rows]
         if not self.tied.any():
             return ranked
@@ -143,11 +143,11 @@ class Ordered:
         return np.repeat(means, lengths).reshape(ranked.shape)
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        """Return sums by query (k, m) of values by place (k, n)."""
+        """Return sums by query (k, m) of values by position (k, n)."""
         return np.ascontiguousarray(sums_by_query(values.T, self.judgements.offsets).T)
 
     def running(self, values: np.ndarray) -> np.ndarray:
-        """Return running sums (k, n) within each query of values by place (k, n)."""
+        """Return running sums (k, n) within each query of values by position (k, n)."""
         offsets = self.judgements.offsets
         first = np.repeat(offsets[:-1], np.diff(offsets))
         total = np.cumsum(values, axis=1)
@@ -160,7 +160,7 @@ class Ordered:
 
 
 def _sorted_rows(judgements: Judgements, scores: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows in descending order of score within each query, with ties in any order, and the places of ties."""
+    """Return rows in descending order of score within each query, with ties in any order, and the positions of ties."""
     k, n = scores.shape
     falling = np.empty((k, n + 1), dtype=dtype)  # the last column is the padding of short queries
     with np.errstate(over="ignore"):  # infinite beyond the range of float32, as in trec_eval
@@ -172,7 +172,7 @@ def _sorted_rows(judgements: Judgements, scores: np.ndarray, dtype: np.dtype) ->
     if not finite and np.isnan(body).any():
         place = np.argwhere(np.isnan(body))[0]
         raise InvalidInputError(
-            f"scores must be numbers, but that of row {place[1] + 1} of the data is nan", argument="scores"
+            f"scores must be numbers, but row {place[1] + 1} of the data has nan", argument="scores"
         )
     # A score of -inf equals the padding; a stable sort leaves the padding last.
     rows = blocks_of(judgements).argsort(falling, stable=not finite)

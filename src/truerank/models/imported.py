@@ -69,9 +69,9 @@ class ImportedRanker(Ranker):
         Value of a missing feature in a linear model: 0 for XGBoost, nan if unknown.
     categories_ : dict of str to list
         The categories that the file lists, by column number. A data frame has the categories themselves, which are
-        numbers or texts. An array holds the same numbers, and the places in the list (from 0) of texts.
+        numbers or texts. An array holds the same numbers, and for texts their positions in the list, from 0.
     status_ : str
-        The tool, what is known of differences, and the rule for missing values.
+        The tool, known differences, and the rule for missing values.
     form_ : ModelForm
         The model that the other attributes define.
     """
@@ -123,7 +123,7 @@ class ImportedRanker(Ranker):
         notes = [f"imported from {foreign.tool}", *foreign.notes, *filter(None, [foreign.missing_rule])]
         for k, listed in foreign.categories.items():
             few = ", ".join(map(id_text, listed[:3])) + ", …" * (len(listed) > 3)
-            held = " (in an array their places in the list, from 0)" if _are_texts(listed) else ""
+            held = " (in an array: their positions in the list, from 0)" if _are_texts(listed) else ""
             notes.append(f"column {form.names[k]!r} holds the categories themselves: {few}{held}".replace("; ", " "))
         ranker.status_ = "; ".join(notes)
         ranker._prepare()
@@ -185,7 +185,7 @@ class ImportedRanker(Ranker):
     def _not_listed(self, k: int, value: object) -> str:
         listed = self._listed()[str(k)]
         few = ", ".join(map(repr, listed[:5])) + ", …" * (len(listed) > 5)
-        places = " (an array holds their places in this list, from 0)" if _are_texts(listed) else ""
+        places = " (an array contains their positions in this list, from 0)" if _are_texts(listed) else ""
         return (
             f"column {self.feature_names_[k]!r} holds {value!r}, which is not one of the {len(listed)} categories of "
             f"the model: {few}. Give these categories{places}, and nan for others"
@@ -194,8 +194,8 @@ class ImportedRanker(Ranker):
     def _check_values(self, X: Any) -> None:
         if self.tool_ == "xgboost" and is_sparse(X):
             raise WrongTypeError(
-                "these data are sparse, and XGBoost counts entries that a sparse matrix does not store as missing. "
-                "Pass a dense matrix with nan in their place",
+                "the data are sparse, and XGBoost treats entries that are not stored as missing. Pass a dense matrix "
+                "with nan for these entries",
                 code="sparse",
             )
         super()._check_values(X)

@@ -91,7 +91,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is no truerank model, has a newer version, is damaged, or names an unknown class.
+        If the file is not a truerank model, has a newer version, is damaged, or names an unknown class.
     """
     name = os.fspath(path)
     try:
@@ -308,7 +308,7 @@ def _target(name: str) -> str | None:
 
 
 def _pairs(value: Any, what: str, code: str | None = None) -> list[Any]:
-    """Return a list of pairs, as which a file holds some dicts and the steps of a pipeline."""
+    """Return a list of pairs, the form in which a file stores some dicts and the steps of a pipeline."""
     right = isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
     _require(right, f"a list of pairs in {what}", value, code)
     return list(value)
@@ -377,8 +377,8 @@ def _encode_object(model: Any, own_fields: Mapping[str, str] | None = None) -> d
             check_model(copy.copy(model), fields)
         except ModelFileError as error:
             raise ModelFileError(
-                f"the model was not saved, because it could not be loaded: {error}. Huge values and training that "
-                "diverges make weights that are not finite: scale the columns, or regularise more.",
+                f"the model was not saved, because it could not be loaded: {error}. Huge values, or training that "
+                "diverges, give infinite weights: scale the columns, or regularise more.",
                 code="not-loadable",
             ) from error
     name = type(model).__name__

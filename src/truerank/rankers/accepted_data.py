@@ -28,7 +28,7 @@ LARGEST_VALUE = 1e150
 _FEW_ROWS = 100  # rows above which a missing qid is a remark
 
 ANY_CATEGORY = ContextVar("ANY_CATEGORY", default=False)
-"""Whether a check made the rows to score, so that an unknown category is no mistake of the caller."""
+"""Whether a check created the rows to score, so that an unknown category is not an error of the caller."""
 
 
 @contextmanager
@@ -169,7 +169,7 @@ class AcceptedData:
                     warn(RemarkWarning(Remark("one-list", "", len(grades))))
             data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
             if data.n_joined:
-                warn(f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined")
+                warn(f"the rows of {data.n_joined} of {data.n_queries} queries were not adjacent and were joined")
             if not getattr(data.X, "is_binned_matrix", False):
                 warn_of_rows(data)
         if query_weight is not None:
@@ -269,7 +269,7 @@ class AcceptedData:
         return valid
 
     def _refuse_beside(self, **given: Any) -> None:
-        """Refuse arguments that belong to rows in memory."""
+        """Refuse arguments that apply only to rows in memory."""
         named = [name for name, value in given.items() if value is not None]
         if named:
             raise InvalidInputError(
@@ -293,7 +293,7 @@ class AcceptedData:
             )
         if valid.y is None:
             raise InvalidInputError(
-                "eval_set has no grades to choose the best round by. Pass eval_set=(X, y, qid)", argument="eval_set"
+                "eval_set has no grades, which choose the best round. Pass eval_set=(X, y, qid)", argument="eval_set"
             )
         return valid
 
@@ -328,7 +328,7 @@ class AcceptedData:
             for name, texts in data.category_names.items():
                 if known.get(name) != texts:
                     raise InvalidInputError(
-                        f"column {name!r} has other numbers for its categories than the training data. Read the table "
+                        f"column {name!r} numbers its categories differently from the training data. Read the table "
                         "with categories=ranker.category_names",
                         code="categories",
                     )

@@ -46,15 +46,15 @@ class AdaRank(LinearRanker):
     measure : str, Measure or callable, default "AP"
         Training measure: "AP", "nDCG@5", …, or a function (grades in ranked order) -> float with values in [-1, 1].
     convention : str, default "ranklib"
-        Settings of the measures that their names do not give.
+        Evaluation convention: settings that the names of the measures do not contain.
     n_estimators : int, default 500
-        Largest number of rounds T.
+        Maximum number of rounds T.
     update : {"adaboost", "compound", "paper"}, default "adaboost"
         Weights of the queries in the next round: "paper" is `P_{t+1}(i) ∝ exp(-E_i(f_t))`; "compound" is
         `P_{t+1}(i) ∝ P_t(i) exp(-E_i(f_t))`; "adaboost" is `P_{t+1}(i) ∝ P_t(i) exp(-α_t E_i(h_t))`, which was best on
         validation queries of MQ2008 and OHSUMED.
     signed : bool, default False
-        Also offer every feature with the opposite sign, so that small values come first.
+        Also consider each feature with the opposite sign, so that small values come first.
     repeat : bool, default True
         Whether a feature may be chosen more than once. Under "paper", all later rounds choose the feature of the first
         round if the second round does.
@@ -86,7 +86,7 @@ class AdaRank(LinearRanker):
     n_constant_queries_ : int
         Training queries whose measure is the same for every order.
     status_ : str
-        Why training stopped.
+        Reason why training stopped.
 
     Raises
     ------
@@ -101,7 +101,7 @@ class AdaRank(LinearRanker):
 
     Notes
     -----
-    *Measures of which less is better* are trained as 1 minus their value; `history_` has the values.
+    *Measures whose lower values are better* are trained as 1 minus their value; `history_` has the values.
 
     *Bound* (Theorem 1), with E_i(f_0) := 0 and means weighted by P_1:
 
@@ -221,8 +221,8 @@ class AdaRank(LinearRanker):
             if validation.offers_choice():
                 return stopping, validation
             warn(
-                "AdaRank: the training queries choose the best round, because the order of the documents does not "
-                "matter in any validation query: each has one grade or one document"
+                "AdaRank: the best round was chosen on the training queries, because each validation query has only "
+                "one grade or one document"
             )
         return EarlyStopping(self.measure, self.convention, self.patience, tolerance=_TIE), None
 

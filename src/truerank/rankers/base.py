@@ -51,7 +51,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     feature_names_in_ : array (n_features_in_,) of str
         Column names, only where the data had names.
     status_ : str
-        Why training stopped, in words.
+        Reason why training stopped.
     inputs_ : {"float32", "decimal", "float64", "close"}
         Numbers in the training columns: float32, float64 with short decimal texts, any float64, or float64 that
         float32 merges.
@@ -128,7 +128,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         ----------
         X : array (n, p), sparse matrix if the ranker accepts one, data frame, or RankingData
             Rows in any order. A `RankingData` has its own `y` and `qid`. A column `qid` of a data frame is the query of
-            each row and no feature.
+            each row, not a feature.
         y : array (n,)
             Relevance grades, higher is better. A measure counts a negative grade as not judged.
         qid : array (n,) of hashables, optional
@@ -240,7 +240,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         if several and not hasattr(self, "staged_predict"):
             raise InvalidInputError(
                 f"{type(self).__name__} evaluates one validation set by one measure, got {n_sets} sets. Pass the set "
-                "that chooses, and evaluate the others after the fit",
+                "that chooses the round, and evaluate the other sets after the fit",
                 argument="eval_set",
             )
 
@@ -256,7 +256,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         resolve("truerank.models.model_file:save_model")(self, path)
 
     def load_model(self, path: PathLike) -> None:
-        """Load a ranker of this class from a file in place; `truerank.load_model(path)` returns a new one."""
+        """Load a file into this ranker, of the same class; `truerank.load_model(path)` returns a new ranker."""
         loaded = resolve("truerank.models.model_file:load_model")(path)
         if type(loaded) is not type(self):
             raise ModelFileError(
@@ -297,7 +297,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         """Return scores (n,), float64, in the order of the caller's rows; higher is better.
 
         A score depends on the row's own features only. `qid` has no effect but is checked. Arguments of other libraries
-        (`num_iteration`, `iteration_range`, …) must ask for all trees.
+        (`num_iteration`, `iteration_range`, …) must select all trees.
         """
         check_is_fitted(self)
         if other:
@@ -391,8 +391,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
         """Return the mean of the ranker's measure (`measure`, else nDCG@10) over the queries, under its `convention`.
 
-        The float has an attribute `training_queries`, the number of these queries that trained the ranker. If it is
-        positive, the first call warns.
+        The float has an attribute `training_queries`, the number of these queries on which the ranker was trained. If
+        it is positive, the first call warns.
 
         Raises
         ------
@@ -497,5 +497,5 @@ def _warn_of_flat_scores(ranker: Any, data: RankingData, known: np.ndarray | Non
 
 
 def answered(rows: Matrix, ranker: Ranker, method: str) -> Any:
-    """Return the answer of a method of a ranker for the rows of a part."""
+    """Return the result of a ranker's method for the rows of a part."""
     return getattr(ranker, method)(rows)

@@ -39,11 +39,11 @@ class RidgeRanker(LinearRanker):
     Parameters
     ----------
     alpha : float or list of float, default 1.0
-        Weight of the squared norm. The validation queries of `eval_set` choose from a list.
+        Weight of the squared norm. From a list, the validation queries of `eval_set` select a value.
     measure, convention
-        The measure that chooses alpha and that `score` reports.
+        The measure that selects alpha, and that `score` reports.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
+        "auto" divides columns of very different spread by their spread, also in `coef_` (see `LinearRanker`).
     n_jobs : int, optional
         Threads; None means 1. The result has the same bits for any number of threads.
 
@@ -132,9 +132,9 @@ class SingleFeature(Ranker):
     ascending : bool, default False
         Rank small values first. Ignored with `feature=None`.
     measure : str, Measure or callable, default "nDCG@10"
-        Chooses the column.
+        Measure that selects the column.
     convention : str, default "ranklib"
-        Settings of the measure that its name does not give.
+        Evaluation convention: settings that the name of the measure does not contain.
 
     Attributes
     ----------

@@ -256,7 +256,8 @@ def objective_of(ranker: Any, measure: Any, data: RowSource, continued: str) -> 
         objective.read(data.alone.data)
         if continued:
             raise InvalidInputError(
-                f"{continued} does not support unbiased-lambdarank, whose trees change propensities. Start a new fit",
+                f"{continued} does not support unbiased-lambdarank, whose propensities change with every tree. Start a "
+                "new fit",
                 code="continued",
             )
     return objective

@@ -39,11 +39,11 @@ def distil(data: RowsLike, teacher: Any, student: Any = None, *, eval_set: Ranki
     Raises
     ------
     InvalidInputError
-        On scores that are not finite or of another number of rows, and on a student with another loss.
+        If scores are not finite, or as many as the rows, or if the student has another loss.
 
     Notes
     -----
-    Whether the student is good enough is a question to human labels: `compare(judged, {"teacher": scores, "student":
+    Test with human labels whether the student is good enough: `compare(judged, {"teacher": scores, "student":
     student}, margin=0.01)` tests whether it is not worse by more than the margin.
 
     References

@@ -151,7 +151,7 @@ def fit_settings(ranker: Any) -> dict[str, str]:
 
 
 def _texts(kind: Any) -> dict[str, str]:
-    """Return the texts of a part's arrays (`core/schema.py`) by their names in a ranker."""
+    """Return the declarations of a part's arrays (`core/schema.py`) by their names in a ranker."""
     texts = spelled(kind.FIELDS)
     return {name: texts[one.name] for name, one in zip(names_of(kind), fields(kind))}
 

@@ -34,7 +34,7 @@ class ListNet(BinnedLinearRanker):
     Parameters
     ----------
     alpha : float or list of float, default 1.0
-        Weight of the squared norm. The validation queries of `eval_set` choose from a list.
+        Weight of the squared norm. From a list, the validation queries of `eval_set` select a value.
     objective : {"softmax", "xe-ndcg"}, default "softmax"
         How grades become P_y: "softmax" as above, or "xe-ndcg" in proportion to `2^y - 1/2`, a bound of nDCG (Bruch
         2021, with its random part at its mean).
@@ -50,16 +50,16 @@ class ListNet(BinnedLinearRanker):
     normalize : bool, default False
         Divide the sum over queries by their total weight.
     measure : str, Measure or callable, default "nDCG@10"
-        What `score` reports.
+        Measure that `score` reports.
     validation_measure : str, Measure or callable, optional
         Measure on `eval_set` after each iteration, averaged over ties; None means `measure`.
     convention : str, default "ranklib"
-        Settings of the measures that their names do not give.
+        Evaluation convention: settings that the names of the measures do not contain.
     patience : int, optional
         Stop after this many iterations without a better validation measure; None runs to the end. The best weights are
         kept in both cases.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
+        "auto" divides columns of very different spread by their spread, also in `coef_` (see `LinearRanker`).
     n_jobs : int, optional
         Threads; None means 1. The result has the same bits for any number of threads.
 
@@ -76,8 +76,8 @@ class ListNet(BinnedLinearRanker):
     n_iter_ : int
         Iterations or passes up to `coef_`.
     history_ : dict of arrays
-        By iteration for the chosen alpha: `objective` (NaN in gradient descent) and, with `eval_set`, `validation`
-        (also `validation_scores_`).
+        For each iteration with the selected alpha: `objective` (NaN in gradient descent) and, with `eval_set`,
+        `validation` (also `validation_scores_`).
 
     Raises
     ------

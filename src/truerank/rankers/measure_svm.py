@@ -57,7 +57,7 @@ class MeasureSVM(BinnedLinearRanker):
     tol : float, default 1e-4
         Stop when the gap between objective and lower bound is at most `tol · max(objective, min(1, C))`.
     max_iter : int, default 10000
-        Largest number of rounds of cutting planes for each C.
+        Maximum number of rounds of cutting planes for each C.
     solver : {"1-slack", "n-slack"}, default "1-slack"
         One slack variable for all queries, or one for each (Yue et al.), with the same optimum. n-slack suits few
         queries and tight tolerances.
@@ -65,11 +65,11 @@ class MeasureSVM(BinnedLinearRanker):
         Also stop when no query's constraint is violated by more than this, the ε of the paper's Algorithm 1; for
         `solver="n-slack"` and the margin bound only.
     validation_measure : str or Measure, optional
-        Chooses C; None means `measure`.
+        Measure that selects C; None means `measure`.
     convention : str, default "ranklib"
-        Settings of the measures that their names do not give.
+        Evaluation convention: settings that the names of the measures do not contain.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
+        "auto" divides columns of very different spread by their spread, also in `coef_` (see `LinearRanker`).
     n_jobs : int, optional
         Threads; None means 1, -1 all. The weights have the same bits for any number of threads.
 

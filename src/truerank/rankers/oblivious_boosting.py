@@ -44,7 +44,7 @@ class ObliviousBoosting(FittedTrees):
     which often ranks small data better and predicts about ten times as slowly. With `"polynomial"` a leaf holds a
     polynomial of the tree's own features.
 
-    Use it where features interact or have no linear effect, for thousands to tens of millions of rows.
+    Use it if features interact or have no linear effect, for thousands to tens of millions of rows.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ObliviousBoosting(FittedTrees):
         The measure on `eval_set`, averaged over orders of ties; None means `measure`. Of several measures, the last one
         chooses the round.
     convention : str, default "ranklib"
-        Settings of the measure that its name does not give.
+        Evaluation convention: settings that the name of the measure does not contain.
     n_estimators : int, default 100
         Number of trees.
     learning_rate : float > 0, or one for each tree, default 0.1
@@ -75,7 +75,7 @@ class ObliviousBoosting(FittedTrees):
     borders : int in 1 … 255, default 64
         B: the values of each feature are cut into B parts of equal weight, whose ends are the candidate borders.
     alpha : float >= 0, optional
-        Shrinks leaf values; None means 0 for squared error and 1 otherwise.
+        L2 penalty that shrinks leaf values; None means 0 for squared error and 1 otherwise.
     small_leaf_penalty : float >= 0, default 0
         Cost of an empty leaf in the level search, in units of an average row's loss; 1 / (1 + n) of it for n rows.
     clip : bool, default True
@@ -100,8 +100,8 @@ class ObliviousBoosting(FittedTrees):
         Sets of features. All features of a tree are in one set. Features in no set are one more set.
     categorical : list of column numbers or names, optional
         Features with categories: numbers, or columns of text or categories of a data frame. Each category becomes the
-        mean of its grades within queries (`truerank.trees.categories`). An unknown category counts as average, a
-        missing one as a missing value.
+        mean of its grades within queries (`truerank.trees.categories`). An unknown category counts as an average one,
+        and a missing category as a missing value.
     patience : int, optional
         Stop if `measure` on `eval_set` has not improved for this many trees, and keep the best round. Less than half of
         the trees often stops too early.
@@ -129,17 +129,17 @@ class ObliviousBoosting(FittedTrees):
     tree_values_ : array (T, 2^depth), or (T, 2^depth, monomials) with polynomial leaves
         Leaf values, learning rate included; bit t of a leaf's number is 1 where x > border at level t.
     tree_gains_ : array (T, p)
-        What each feature added to the level search's objective.
+        Gain of each feature in the objective of the level search.
     validation_scores_ : array
         The validation measure on `eval_set` after each tree that was tried; empty without `eval_set`.
     history_ : dict of arrays
-        By tree that was tried: "validation" as above, and "objective", the change of the training objective since the
-        start (exact for squared error, where it is half of the change of the summed squared error; else by gradients
-        and hessians; nan where it was not measured).
+        For each tree that was tried: "validation" as above, and "objective", the change of the training objective since
+        the start (exact for squared error, where it is half of the change of the summed squared error; else by
+        gradients and hessians; nan where it was not measured).
     click_propensities_, skip_propensities_ : float64 arrays (K,)
-        With unbiased-lambdarank: how much likelier a document is clicked, or passed over, at position k than at 1.
+        With unbiased-lambdarank: probability of a click, or of a skip, at position k relative to position 1.
     leaves_, leaf_scores_ : str, dict of str to float
-        With leaves="auto": the kind, and what each kind had on queries left out.
+        With leaves="auto": the selected kind, and the validation measure of each kind on left-out queries.
     p_swap_ : float
         With fuzzy leaves. `place_…_` hold the training quantiles of the features in use.
 
@@ -161,8 +161,8 @@ class ObliviousBoosting(FittedTrees):
 
     *The training objective* falls with every tree if every tree sees all rows and nothing is `monotone`: at any
     `learning_rate` below 2 if the hessians bound the second derivatives of the whole (Σ h u² >= uᵀ∇²u for every u), as
-    for squared error, and below 1 for softmax, xe-ndcg and pairwise-logistic. lambdarank and yetirank weigh pairs again
-    for each tree. Training that diverges stops.
+    for squared error, and below 1 for softmax, xe-ndcg and pairwise-logistic. lambdarank and yetirank compute new
+    weights of pairs for each tree. Training that diverges stops.
 
     *Rows*: their order changes the model by rounding only. Sparse rows (CSR) give the trees of dense rows; polynomial
     leaves, a linear start and categorical features need dense rows.
@@ -274,9 +274,9 @@ class ObliviousBoosting(FittedTrees):
         Parameters
         ----------
         sample_weight : array (n,) >= 0, optional
-            Weighs single rows; see *Weights* in the class's notes.
+            Weight of each row; see *Weights* in the class's notes.
         position : array (n,) of integers >= 1, optional
-            Where each row was shown, 1 is first; for unbiased-lambdarank (default: those of the data).
+            Position at which each row was shown, from 1; for unbiased-lambdarank (default: those of the data).
         init_model : fitted ObliviousBoosting, or path of its file, optional
             Model to continue on other data (also `xgb_model`): its trees, statistics of categories, scales and fuzzy
             places stay, and `n_estimators` trees are added. Leaves and `depth` must be those of the model.

@@ -53,9 +53,10 @@ class PairwiseDescent(LinearRanker):
     Parameters
     ----------
     alpha : float or list of float, default 1e-3
-        λ. The validation queries of `eval_set` choose from a list. λ = 1 / (C · pairs) with the C of `RankSVM`.
+        λ. From a list, the validation queries of `eval_set` select a value. λ = 1 / (C · pairs) with the C of
+        `RankSVM`.
     sampling : str, default "rank"
-        What a step draws:
+        Pairs or rows that a step draws:
 
         * "rank": one of all pairs of different grades within a query;
         * "row-norm-rank": a query that has pairs, in proportion to its rows, then one of its pairs;
@@ -80,12 +81,12 @@ class PairwiseDescent(LinearRanker):
     rel : float, optional
         Lowest relevant grade, for classification in "combined-ranking". None means the higher of two grades.
     validation_measure : str or Measure, default "nDCG@10"
-        Chooses λ.
+        Measure that selects λ.
     convention : str, default "ranklib"
-        Settings of the measure that its name does not give.
+        Evaluation convention: settings that the name of the measure does not contain.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`). `partial_fit`
-        and `fit_file` use the scales of their first batch or block.
+        "auto" divides columns of very different spread by their spread, also in `coef_` (see `LinearRanker`).
+        `partial_fit` and `fit_file` use the scales of their first batch or block.
     fit_intercept : bool, default True
         Whether single rows have an intercept (regularised like a weight). Pairs have none.
     random_state : int, NumPy generator or None

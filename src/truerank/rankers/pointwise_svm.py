@@ -39,9 +39,10 @@ class PointwiseSVM(BinnedLinearRanker):
     Parameters
     ----------
     C : float or list of float, default 0.01
-        Weight of the sum over documents relative to the norms. The validation queries of `eval_set` choose from a list.
+        Weight of the sum over documents relative to the norms. From a list, the validation queries of `eval_set` select
+        a value.
     class_weight : {"ratio", None} or dict, default "ratio"
-        "ratio" weighs relevant documents by (other documents) / (relevant documents). With None all documents have the
+        "ratio" weights relevant documents by (other documents) / (relevant documents). With None all documents have the
         weight 1, which ranks badly if few documents are relevant. A dict gives the weights {0: …, 1: …} of other and
         relevant documents.
     intercept_scaling : float, default 1.0
@@ -52,9 +53,9 @@ class PointwiseSVM(BinnedLinearRanker):
         Tolerance of liblinear, or the relative duality gap of the cutting planes (see Notes).
     max_iter : int, default 10000
     validation_measure : str or Measure, default "AP"
-        Chooses C.
+        Measure that selects C.
     convention : str, default "ranklib"
-        Settings of the measure that its name does not give.
+        Evaluation convention: settings that the name of the measure does not contain.
     random_state : int, optional
         Seed of liblinear's order of coordinates.
     scale : {"auto", "never"}, default "auto"

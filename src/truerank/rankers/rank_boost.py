@@ -48,7 +48,7 @@ class RankBoost(Ranker):
     validation_measure : str, Measure or callable, optional
         The measure on `eval_set`, averaged over orders of ties; None means `measure`.
     convention : str, default "ranklib"
-        Settings of the measure that its name does not give.
+        Evaluation convention: settings that the name of the measure does not contain.
     patience : int or None, default None
         With `eval_set`: stop after this many rounds without a better validation measure; None runs all rounds. The
         rounds up to the best one are kept in both cases.
@@ -64,12 +64,12 @@ class RankBoost(Ranker):
     exponential_loss_ : float64 array (rounds run,)
         Mean over pairs of exp(f(a) - f(b)) before each round, 1 at first.
     history_ : dict of arrays
-        By round that was run: `loss` (`exponential_loss_`), `edge`, `alpha` (the stump's weight), `validation` (NaN
-        without `eval_set`, and with it also `validation_scores_`).
+        For each round that was run: `loss` (`exponential_loss_`), `edge`, `alpha` (the stump's weight), `validation`
+        (NaN without `eval_set`, and with it also `validation_scores_`).
     n_iter_ : int
         Rounds kept.
     status_ : str
-        Why training stopped, in words.
+        Reason why training stopped.
 
     Raises
     ------

@@ -44,15 +44,15 @@ class RankSVM(BinnedLinearRanker):
     tol : float, default 1e-6
         Training stops when the duality gap is at most `tol` times the objective.
     max_iter : int, default 1000
-        Largest number of Newton steps or rounds of cutting planes.
+        Maximum number of Newton steps or rounds of cutting planes.
     warm_start : bool, default False
         Start from the last fit's `coef_` (squared hinge), for a path over C.
     validation_measure : str or Measure, default "nDCG@10"
-        Chooses C.
+        Measure that selects C.
     convention : str, default "ranklib"
-        Settings of the measure that its name does not give.
+        Evaluation convention: settings that the name of the measure does not contain.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
+        "auto" divides columns of very different spread by their spread, also in `coef_` (see `LinearRanker`).
     n_jobs : int, optional
         Threads; None means 1, -1 all. The result has the same bits for any number of threads.
 

@@ -15,7 +15,7 @@ from truerank.measures import DEFAULT_CONVENTION, parse_measure
 
 
 class EvaluationResults(dict[str, Any]):
-    """The dict `evals_result_`, which also finds the spellings of LightGBM and XGBoost.
+    """The dict `evals_result_`, which also accepts keys in the spelling of LightGBM and XGBoost.
 
     >>> results = EvaluationResults({"valid_0": EvaluationResults({"nDCG@10": [0.5]})})
     >>> results["validation_0"]["ndcg@10"]

@@ -93,7 +93,7 @@ class TextRanker(BaseEstimator):
         ----------
         queries : iterable of Document, or dict of id to text
         index : Index
-            The index of `fit`, or another with the same fields.
+            The index of `fit`, or another index with the same fields.
 
         Returns
         -------

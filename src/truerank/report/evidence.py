@@ -52,7 +52,7 @@ def make_report(
     sources : dict of str to str, optional
         The files of the page by name, each with a hash or a remark.
     cutoff : Cutoff, optional
-        A fitted cutoff; the page shows its promise and risk curve.
+        A fitted cutoff; the page shows its guarantee and risk curve.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def _measures(evidence: Evidence) -> Section:
         rows.append([*row, ranks_shown(ranks[system])] if ranks else row)
     note = "Mean and 95 % confidence interval over queries (Student's t)."
     if compared:
-        note += f" Two asterisks mark a difference to {names[0]} with a corrected p below {LEVEL}."
+        note += f" Two asterisks mark a difference from {names[0]} with a corrected p below {LEVEL}."
     if ranks:
         note += f" {RANKS}, by {first} from tests of all pairs."
     header = ["system", *results[0], *(["ranks"] if ranks else [])]
@@ -141,9 +141,7 @@ def _comparison(evidence: Evidence) -> list[Section]:
     header = ["measure", "system", "against", "difference", "95 % from", "to", "wins", "losses", "ties", "p"]
     header += ["corrected", "detectable"]
     one = next(iter(compared.values()))
-    note = (
-        f"{caption(compared)}. `detectable`: the true difference that is found with 80 % power (corrected p < {LEVEL})."
-    )
+    note = f"{caption(compared)}. `detectable`: the true difference detected with 80 % power (corrected p < {LEVEL})."
     remarks = [f"{name}: {line}." for name, one in compared.items() for line in one.unjudged[1]]
     text = simple_table(header, rows, "comparison") + "".join(
         paragraph(t, quiet=True) for t in [note, *remarks_below(compared), *remarks]
@@ -176,7 +174,7 @@ def _rankings(found: Rankings) -> Section:
 
 
 def _cutoff(cutoff: Any) -> Section:
-    """Return the promise and the curve as a section of a report."""
+    """Return the guarantee and the curve as a section of a report."""
     return Section("cutoff", "Cutoff", paragraph(cutoff.summary()) + chart(cutoff.plot()))
 
 

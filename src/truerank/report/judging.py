@@ -39,8 +39,8 @@ def judging_page(
         )
     assets = resources.files("truerank.report") / "assets"
     css, script = ((assets / file).read_text(encoding="utf-8") for file in ("page.css", "judging.js"))
-    what = f"Grade each document from {scale[0]} to {scale[1]}, the most relevant, then save {name}."
-    keys = "Keys: a digit grades and shows the next document, ← and → move, U takes the last grade back."
+    what = f"Grade each document from {scale[0]} to {scale[1]} (most relevant), then save {name}."
+    keys = "Keys: a digit grades the document and shows the next one; ← and → move; U undoes the last grade."
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{policy(script)}'
         '<meta name="viewport" content="width=device-width">'

@@ -179,7 +179,7 @@ class Practical(Result):
         if len(self.pairs) == 1:
             (pair,) = self.pairs
             if math.isnan(pair.better):
-                return f"{pair.a} against {pair.b}: undecided ({counted(self.queries, 'query')} cannot decide)."
+                return f"{pair.a} against {pair.b}: undecided with {counted(self.queries, 'query')}."
             figures = {"better": pair.better, "equivalent": pair.equivalent, "worse": pair.worse}
             text = ", ".join(f"P({name}) = {own:.3f}" for name, own in figures.items() if not math.isnan(own))
             return f"{pair.a} against {pair.b}: {pair.verdict} ({text})."
@@ -216,9 +216,9 @@ class Practical(Result):
             return first
         header = ["rankers", "segment", "queries", header[0], "shrunk", *header[1:]]
         caption = (
-            "By segment, in a hierarchical model: the true differences of the segments are normal about a common mean, "
-            "and each segment borrows from the others (shrunk: its posterior mean). Fewer than "
-            f"{LEAST} queries of a segment, and equal differences everywhere, have no probability"
+            "By segment, in a hierarchical model: the true differences of the segments are normal about a common "
+            "mean, and each segment borrows from the others (shrunk: its posterior mean). A segment with fewer than "
+            f"{LEAST} queries, or with equal differences everywhere, has no probability"
         )
         return f"{first}\n\n{styled_table(divided, header, style, caption)}"
 

@@ -171,7 +171,7 @@ def compare_measures(
 
 
 def _places(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
-    """Return the places of the rankers of each pair: each ranker against the baseline, or all pairs for None."""
+    """Return the indices of the rankers of each pair: each ranker against the baseline, or all pairs for None."""
     if len(names) < 2:
         raise InvalidInputError(f"a comparison requires at least two rankers, got {len(names)}", code="one-ranker")
     if baseline is None:

@@ -34,7 +34,7 @@ def tested(one: Any) -> str:
     if one.correction == "max-t":
         corrected = "p corrected by max-T"
         if one.n_comparisons > 1:
-            corrected += " and Holm, 4 : 1," if one.divided else " alone, since Holm needs too many resamples,"
+            corrected += " and Holm, 4 : 1," if one.divided else " alone (Holm requires too many resamples)"
             below = " (by random signs, can be below p)" if one.test == "t" else ""
     below += f" and look {one.look} at these queries (times {LEVEL / one.level:g})" if one.look > 1 else ""
     resamples = f" ({one.n_resamples} resamples)" if one.test == "randomisation" else ""

@@ -1,6 +1,6 @@
 """Decide whether retrieval is as good as before, from values by query: PASS, FAIL or INCONCLUSIVE.
 
-A commit FAILs if a loss is shown, PASSes if a loss above δ is excluded, and is INCONCLUSIVE otherwise.
+A commit FAILs if a loss is significant, PASSes if a loss above δ is excluded, and is INCONCLUSIVE otherwise.
 
 * The whole set and all segments are one family. FAIL requires that the simultaneous interval of a difference is below
   0, the estimate is below -δ, and enough queries differ (six at the level 0.05). With N looks at the same queries, the
@@ -237,7 +237,7 @@ def skewed_half(t: np.ndarray, skewness: np.ndarray, n: np.ndarray) -> np.ndarra
 
 
 def fails(differences: np.ndarray, high: np.ndarray, margin: float, level: float) -> np.ndarray:
-    """Return which means of differences (n, h) show a loss.
+    """Return which means of differences (n, h) have a significant loss.
 
     A loss requires an interval below 0, an estimate below -δ, and k differing queries such that p = 2^(1-k) is below
     the level. Equal differences, which have no interval, require this p for all h means together.
@@ -388,7 +388,7 @@ def _unless_hidden(
     gain = _unseen_gain(x, old[mask], measure)
     if not gain or _loses(line.n, float(x.mean()), float(x.std(ddof=1)), level, gain):
         return line
-    return line._replace(verdict="", about=f"one more query that gains {gain:.3g} would hide the loss")
+    return line._replace(verdict="", about=f"one more query with a gain of {gain:.3g} would hide the loss")
 
 
 def _unseen_gain(d: np.ndarray, old: np.ndarray, measure: Measure | None) -> float:
@@ -437,9 +437,9 @@ def _verdict(
     if failed := [one for one in lines if one.verdict == FAIL]:
         where = [f"{one.name} ({one.difference:+.4f})" for one in failed[:3]]
         more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
-        return FAIL, f"a loss is shown, and its estimate is above {margin:g}, in {', '.join(where)}{more}", None
+        return FAIL, f"there is a significant loss, estimated above {margin:g}, in {', '.join(where)}{more}", None
     if failed := [one for one in floors if one.verdict == FAIL]:
-        return FAIL, "; ".join(f"{one.name} is broken: {_mean_of(one)}" for one in failed), None
+        return FAIL, "; ".join(f"{one.name} is violated: {_mean_of(one)}" for one in failed), None
     open_floors = [one for one in floors if one.verdict != PASS]
     if _passes(found) and not open_floors:
         if found.better:
@@ -448,20 +448,20 @@ def _verdict(
             return PASS, f"the results are identical: {shown}", None
         return PASS, f"the new system is not worse by more than {margin:g}, {gain}: {shown}", None
     if _passes(found):
-        return INCONCLUSIVE, "; ".join(f"{one.name} is not shown: {_mean_of(one)}" for one in open_floors), None
+        return INCONCLUSIVE, "; ".join(f"{one.name} is not confirmed: {_mean_of(one)}" for one in open_floors), None
     needed = queries_to_decide(found, margin, level / sum(one.n > 0 for one in lines), gain=unseen)
     more = "more queries cannot decide a difference near the margin" if needed is None else (
-        f"about {needed} such queries decide"
+        f"about {needed} such queries are needed to decide"
     )  # fmt: skip
     if found.loss is None:
         more = '"not worse" is undefined where values can be negative or lower is better'
-    loss = "the data show neither a loss nor that it"
+    loss = "the data do not show whether the loss"
     if whole.about:
-        loss = f"the data show a loss, but {whole.about}, and do not show that it"
+        loss = f"there is a loss, but {whole.about}; the data do not show whether it"
     elif max(flip * whole.low, flip * whole.high) < 0:
-        loss = "a loss is shown, but not that it"
+        loss = "there is a significant loss, but the data do not show whether it"
     elif found.worse:
-        loss = "the data show neither a loss at the level that looks and segments share, nor that it"
+        loss = "the data do not show, at the level divided among looks and segments, whether the loss"
     return INCONCLUSIVE, f"{loss} is at most {margin:g}: {gain}, {shown}; {more}", needed
 
 
@@ -471,7 +471,7 @@ def queries_to_decide(
     """Return about how many queries with the given mean and deviation PASS or FAIL, or None above `most`.
 
     `level` is the level of a FAIL of the whole set: with segments, a share of the family's level, by Bonferroni. `gain`
-    is the gain of one more query, with which the loss must still be shown.
+    is the gain of one more query, with which the loss must still be significant.
 
     >>> d = np.tile([-0.1, 0.1], 15)  # the mean 0, the deviation 0.102
     >>> queries_to_decide(decided("t", d, 0.02, 0.5), 0.02)
@@ -503,7 +503,7 @@ def _least(holds: Callable[[int], bool], few: int, most: float = math.inf) -> in
 
 
 def _floor(floor: Floor, level: float, shown: float) -> GateLine:
-    """Return whether a bound on a mean is kept, and the interval at 1 - level that decides.
+    """Return whether a bound on a mean is met, and the interval at 1 - level that decides.
 
     If the heading of the table has another level (`shown`), the line states the level of the floor.
     """

@@ -54,16 +54,16 @@ def segments_posterior(differences: Any, rope: float, loss: float = math.nan, *,
     rope : float
         δ ≥ 0, in the unit of the measure.
     loss : float, optional
-        What a query that fails loses. `equivalent` is at most that of `cautious` for the segment alone, since other
+        Loss of a query that fails. `equivalent` is at most that of `cautious` for the segment alone, since other
         segments do not show its rare losses: NaN without a loss, and in segments of fewer than 50 queries.
     ends : bool, default True
         Whether `low` and `high` are computed; NaN if not.
 
     Notes
     -----
-    Segments of fewer than five queries have NaN, and help the others. All is NaN if all differences are equal, which
-    have no unit. Cost: 25,000 nodes for each segment. A model over measures in this way would be wrong: values of the
-    same queries by several measures are not independent.
+    Segments of fewer than five queries have NaN, but contribute to the other segments. If all differences are equal,
+    all results are NaN. Cost: 25,000 nodes for each segment. Do not model several measures in this way: their values on
+    the same queries are not independent.
 
     References
     ----------

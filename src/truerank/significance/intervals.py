@@ -138,7 +138,7 @@ class Verdict:
 
     @property
     def needed(self) -> int | None:
-        """The approximate number of queries for "not worse" if one more failing query undoes it, else None."""
+        """The approximate number of queries for "not worse" if one more failing query reverses it, else None."""
         if not self._above or self.margin is None or self.loss is None or self.not_worse:
             return None
         few = many = self.n
@@ -152,10 +152,7 @@ class Verdict:
     @property
     def unseen(self) -> str:
         """A sentence on the losses that "not worse" cannot exclude: n queries miss them with probability 0.05."""
-        return (
-            f"losses on fewer than {100 * (1 - LEVEL ** (1 / self.n)):.2g} % of queries can be unseen with {self.n} "
-            "queries"
-        )
+        return f"{self.n} queries can miss losses on fewer than {100 * (1 - LEVEL ** (1 / self.n)):.2g} % of queries"
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -171,7 +168,7 @@ class Verdict:
         >>> verdict([0.011, 0.002, 0.004, 0.008, 0.003], margin=0.02, baseline=[0.01, 0, 0.02, 0, 0.01]).words
         'better; not worse by more than 0.02; equivalent within 0.02'
         >>> verdict([0.011, 0.002, 0.004, -0.008, 0.003], margin=0.02, baseline=[0.4, 0.2, 0.7, 0.3, 0.4]).words
-        'undecided: one more failing query would undo it; about 54 queries decide'
+        'undecided: one more failing query would reverse it; about 54 queries are needed'
         """
         texts = {
             "not worse": f"not worse by more than {self.margin or 0:g}",
@@ -180,7 +177,9 @@ class Verdict:
         if self._above and self.loss is None:
             texts["undecided"] = 'undecided: "not worse" is undefined where values can be negative or lower is better'
         elif self.needed is not None:
-            texts["undecided"] = f"undecided: one more failing query would undo it; about {self.needed} queries decide"
+            texts["undecided"] = (
+                f"undecided: one more failing query would reverse it; about {self.needed} queries are needed"
+            )
         return "; ".join(texts.get(kind, kind) for kind in self.kinds)
 
     def __str__(self) -> str:

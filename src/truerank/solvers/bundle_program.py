@@ -24,9 +24,9 @@ from truerank.core.kernel import kernel
 def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
     """Return the weights of the planes, and how far each lies below the largest of its block at the solution (n,).
 
-    G (>= n, p), their Gram matrix H, q (n,) and `block` (n,) describe the planes. C limits each block's sum, `tol`
-    is the absolute gap to reach. `in_features` solves the linear systems in the features: faster for p < n, and a
-    few digits less exact. The weights are positive, and their sum in each block is below C.
+    G (>= n, p), their Gram matrix H, q (n,) and `block` (n,) describe the planes. C limits each block's sum, `tol` is
+    the absolute gap to reach. `in_features` solves the linear systems in the features: faster for p < n, and less exact
+    by a few digits. The weights are positive, and their sum in each block is below C.
     """
     n, p = len(q), G.shape[1]
     slope = np.empty(n)  # Hα - q

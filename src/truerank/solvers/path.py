@@ -46,7 +46,7 @@ def best_of_path(
     """
     if len(values) > 1 and valid is None:
         raise InvalidInputError(
-            f"{name} is a list of {len(values)} values, from which validation queries must choose",
+            f"{name} has {len(values)} values, but validation queries, which choose among them, are missing",
             remedies=[Remedy(eval_set=...), f"give a single {name}"],
             argument=name,
         )

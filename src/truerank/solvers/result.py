@@ -15,7 +15,7 @@ class Status(Enum):
     CONVERGED = "converged: the certificate is within tol"
     MAX_ITERATIONS = "stopped at max_iter before the certificate reached tol; raise max_iter or tol"
     NO_PROGRESS = "stopped because floating point allows no further progress; raise tol"
-    NOTHING_TO_LEARN = "no query offers a choice, since none has documents of different grades; the weights are zero"
+    NOTHING_TO_LEARN = "no query has documents of different grades, so nothing can be learned; the weights are zero"
     VALIDATION = "stopped early: the validation measure has not improved for `patience` rounds; the best round is kept"
     TRAINING_FLAT = "stopped: the training measure has not improved for `patience` rounds; the best round is kept"
     NO_WEAK_RANKER = "stopped: no weak ranker is better than chance on the weighted queries"

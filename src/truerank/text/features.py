@@ -37,11 +37,11 @@ FAMILIES: dict[str, str] = {
     "feedback": "BM25 after Rocchio over the best 5, 10 and 20 documents, RM3 over the best 10",
     "latent": "latent semantic cosines of 100, 200 and 300 dimensions",
     "latent-feedback": "latent cosines with the best 5 and 10 documents after Rocchio added to the query",
-    "coverage": "share of the query's terms that the document has, plain and weighted by idf, of each field",
-    "proximity": "ordered and unordered windows, place of the first match",
+    "coverage": "share of the query's terms that occur in the document, plain and weighted by idf, of each field",
+    "proximity": "ordered and unordered windows, position of the first match",
     "lengths": "ln(1 + terms), of each field",
-    "numbers": "numbers that came with the documents",
-    "vectors": "cosines of vectors that came with documents and queries",
+    "numbers": "numeric fields of the documents",
+    "vectors": "cosines of vectors in the documents and queries",
 }
 PAPERS = ("functions", "xu-li")  # the families of the two papers
 ROCCHIO_DOCUMENTS = (5, 10, 20)
@@ -144,7 +144,7 @@ class TextFeatures(BaseEstimator):
             missing = [name for name in self.feature_names_[: len(names)] if name not in names][:3]
             raise InvalidInputError(
                 f"{index.path}: the features of this index differ from the index of fit, which had the fields "
-                f"{', '.join(self.fields_)}{'; it lacks ' + ', '.join(missing) if missing else ''}",
+                f"{', '.join(self.fields_)}{'. It lacks ' + ', '.join(missing) if missing else ''}",
                 code="other-index",
             )
         asked = as_documents(queries)
@@ -321,16 +321,17 @@ def _vectors(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
 
 
 def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyser: str) -> np.ndarray:
-    """Return ordered and unordered windows (after Metzler and Croft 2005), and the place of the first match.
+    """Return ordered and unordered windows (after Metzler and Croft 2005), and the position of the first match.
 
     For the neighbours (s, t) in the query, with c the number of windows in the document,
 
         Σ_(s, t) (idf_s + idf_t)/2 · c/(c + 1),    idf = ln(1 + (n - df + ½)/(df + ½))
 
-    Ordered: t follows s immediately. Unordered: s and t are within `WINDOW` terms in either order, and each place of a
-    term counts once, with the nearest earlier place of the paired term. Words that the analyser drops have no place,
-    and places continue from one field to the next. `terms` are the terms of the query in order. The columns of the
-    result, float64 (documents, 3), are ordered, unordered, and 1/(1 + place of the first query term), or 0 without one.
+    Ordered: t follows s immediately. Unordered: s and t are within `WINDOW` terms in either order, and each position of
+    a term counts once, with the nearest earlier position of the paired term. Words that the analyser drops have no
+    position, and positions continue from one field to the next. `terms` are the terms of the query in order. The
+    columns of the result, float64 (documents, 3), are ordered, unordered, and 1/(1 + position of the first query term),
+    or 0 without one.
     """
     values, different = np.zeros((len(documents), 3)), list(dict.fromkeys(terms))
     pairs = list(dict.fromkeys((s, t) for s, t in zip(terms, terms[1:]) if s != t))
@@ -394,7 +395,7 @@ def _prepare(index: Index, families: Sequence[str]) -> None:
 
 @kernel
 def _add_xu_li(documents, counts, lengths, weight, idf, rarity, sums):
-    """The first six features of table 2 for one term: idf = n/df, rarity = |C|/cf."""
+    """Add the first six features of table 2 for one term: idf = n/df, rarity = |C|/cf."""
     for i in range(len(documents)):
         d = documents[i]
         tf = float(counts[i])

@@ -329,7 +329,7 @@ def write_strings(folder: Path, name: str, strings: list[str]) -> None:
     for before, after in pairwise(order):
         if encoded[before] == encoded[after]:
             raise InvalidInputError(
-                f"{name}: {strings[after]!r} is repeated as number {after + 1}; expected distinct ids", argument=name
+                f"{name}: {strings[after]!r} occurs again as number {after + 1}; expected distinct ids", argument=name
             )
     np.save(folder / f"{name}.sorted.npy", np.array(order, dtype=np.int32))
 
@@ -390,10 +390,10 @@ def build_index(
     target = Path(os.path.realpath(path))
     is_index = (target / "index.json").exists()
     if target.exists() and not is_index and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidInputError(f"{path}: exists and is not an index. Name a new folder", code="exists")
+        raise InvalidInputError(f"{path} exists and is not an index. Name a new folder", code="exists")
     strange = sorted(name for name in os.listdir(target) if not re.fullmatch(KNOWN, name)) if is_index else []
     if strange:
-        raise InvalidInputError(f"{path}: holds {strange[0]!r}, which is not part of an index. Move it elsewhere")
+        raise InvalidInputError(f"{path} contains {strange[0]!r}, which is not part of an index. Move it elsewhere")
     for analyser in analysers:
         term_of(analyser)
     if not analysers:
@@ -417,7 +417,7 @@ def build_index(
 
 
 class _Numbering(dict[str, int]):
-    """Words by number, in the order of first appearance."""
+    """Numbers of words, in the order of first appearance."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
@@ -540,7 +540,7 @@ def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: 
 
 @kernel
 def _post(tokens, parts, fields, ends, of, field, place, last, lengths, totals, documents, counts):
-    """Move `place` (terms,) on by one for each document of a term; write there what is counted, if there is room.
+    """Advance `place` (terms,) by one for each document of a term; write its counts there if there is room.
 
     `last` (terms,), the last document of each term, starts at -1.
     """

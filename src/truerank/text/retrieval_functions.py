@@ -227,13 +227,13 @@ def query_terms(postings: Postings, weights: Mapping[int, float]) -> list[QueryT
 
 
 def _log_priors(terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
-    """Σ q_t ln prior."""
+    """Return Σ q_t ln prior."""
     return math.fsum(term.weight * math.log(prior) for term, prior in zip(terms, priors))
 
 
 @kernel
 def _add_saturated(documents, counts, lengths, mean, k1, b, weight, scores, matched):
-    """weight · tf/(tf + k1 (1 - b + b |d|/avdl))."""
+    """Add weight · tf/(tf + k1 (1 - b + b |d|/avdl)) to the scores."""
     for i in range(len(documents)):
         d = documents[i]
         norm = k1 * (1.0 - b + b * (lengths[d] / mean))
@@ -243,7 +243,7 @@ def _add_saturated(documents, counts, lengths, mean, k1, b, weight, scores, matc
 
 @kernel
 def _add_cosine(documents, counts, norms, weight, scores, matched):
-    """weight · (1 + ln tf)/norm."""
+    """Add weight · (1 + ln tf)/norm to the scores."""
     for i in range(len(documents)):
         d = documents[i]
         scores[d] += weight * (1.0 + math.log(counts[i])) / norms[d]
@@ -252,7 +252,7 @@ def _add_cosine(documents, counts, norms, weight, scores, matched):
 
 @kernel
 def _add_dirichlet(documents, counts, prior, weight, scores, matched):
-    """weight · ln(1 + tf/prior), prior = μ cf/|C|: the difference to tf = 0."""
+    """Add weight · ln(1 + tf/prior), prior = μ cf/|C|: the difference from tf = 0."""
     for i in range(len(documents)):
         scores[documents[i]] += weight * math.log1p(counts[i] / prior)
         matched[documents[i]] = 1
@@ -260,7 +260,7 @@ def _add_dirichlet(documents, counts, prior, weight, scores, matched):
 
 @kernel
 def _add_jelinek_mercer(documents, counts, lengths, ratio, weight, scores, matched):
-    """weight · ln(1 + ratio · tf/|d|), ratio = (1 - λ)|C|/(λ cf)."""
+    """Add weight · ln(1 + ratio · tf/|d|), ratio = (1 - λ)|C|/(λ cf)."""
     for i in range(len(documents)):
         d = documents[i]
         scores[d] += weight * math.log1p(ratio * counts[i] / lengths[d])
@@ -269,7 +269,7 @@ def _add_jelinek_mercer(documents, counts, lengths, ratio, weight, scores, match
 
 @kernel
 def _add_length_part(found, lengths, mu, total, constant, scores, matched):
-    """constant - total · ln(|d| + μ) for each found document."""
+    """Add constant - total · ln(|d| + μ) for each found document."""
     for d in range(len(found)):
         if found[d]:
             matched[d] = 1
@@ -280,7 +280,7 @@ def _add_length_part(found, lengths, mu, total, constant, scores, matched):
 
 @kernel
 def _add_squares(starts, documents, counts, n, squares):
-    """Σ_t ((1 + ln tf)(1 + ln(n/df)))² of each document."""
+    """Add ((1 + ln tf)(1 + ln(n/df)))² of each term to each document."""
     for t in range(len(starts) - 1):
         if starts[t + 1] > starts[t]:
             idf = 1.0 + math.log(n / (starts[t + 1] - starts[t]))

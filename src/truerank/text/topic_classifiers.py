@@ -441,7 +441,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
             with suppress(ValueError):  # no word in so many texts
                 self.vocabulary_ = np.asarray(vectorizer.fit(texts).get_feature_names_out(), dtype=str)
                 return self
-        raise InvalidInputError(f"none of the {len(texts)} texts has a word (pattern {self.word!r})", code="no-word")
+        raise InvalidInputError(f"the {len(texts)} texts contain no word (pattern {self.word!r})", code="no-word")
 
     def transform(self, X: MatrixLike) -> Any:
         """Return the counts of the known words, CSR (n, words)."""
@@ -473,8 +473,8 @@ def refuse_huge(X: Any, name: str) -> None:
     most = float(np.abs(values).max(initial=0.0))
     if most > MOST:
         raise InvalidInputError(
-            f"{name}: X holds the value {most:.3g}; expected at most {MOST:g}, because products overflow. Scale the "
-            f"columns with UnitDeviation, or omit the damaged column",
+            f"{name}: X contains the value {most:.3g}; expected at most {MOST:g}, because products overflow. Scale "
+            "the columns with UnitDeviation, or omit the damaged column",
             argument="X",
             value=most,
         )

@@ -67,7 +67,8 @@ def values_of_functions(
 def chosen_by_fold(values: np.ndarray, folds: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
     """Return values (queries,) of the best function by the mean over all other folds, and this function for each fold.
 
-    `values` is (functions, queries), and a fold has its queries' numbers. The first of equal functions is chosen.
+    `values` is (functions, queries), and a fold has its queries' numbers. Of functions with equal means, the first is
+    chosen.
 
     >>> values, best = chosen_by_fold(np.array([[1.0, 0.0, 0.2], [0.0, 0.9, 0.8]]), [np.array([0]), np.array([1, 2])])
     >>> values.tolist(), best

@@ -62,7 +62,7 @@ class BinaryTrees:
         return [child(root) for root in self.roots.tolist()]
 
     def breadth_first(self, root: int) -> tuple[list[int], list[int]]:
-        """Return nodes and leaves (as ~leaf) of a tree level by level, and the place of each left child (0: a leaf).
+        """Return nodes and leaves (as ~leaf) of a tree level by level, and the position of each left child (0: a leaf).
 
         The right child follows the left child.
         """
@@ -90,8 +90,8 @@ class BinaryTrees:
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray) -> np.ndarray:
         """Add the trees' values for the rows of X, float32 or float64, to `scores` (n,), and return the scores.
 
-        A row has the same bits alone and among other rows. The cost is O(rows · (features · log thresholds + nodes)),
-        or O(rows · depth) for trees with more than 256 leaves.
+        The score of a row does not depend on other rows. The cost is O(rows · (features · log thresholds + nodes)), or
+        O(rows · depth) for trees with more than 256 leaves.
         """
         plan = self._plan
 
@@ -223,7 +223,7 @@ def _add_binary(codes, sources, missing_right, starts, steps, columns, ranks, fi
     """Add every tree's leaf value to `scores`, 256 rows at a time.
 
     The state of a row is the first leaf below its present node. In trees of at most 256 leaves every node, parents
-    first, moves the rows that belong on its right to that child: more comparisons than a walk, but one instruction
+    first, moves the rows of its right side to the right child: more comparisons than a walk, but one instruction
     compares many bytes. In larger trees, and with few rows, all rows move down one level at a time.
     """
     n = codes.shape[1]

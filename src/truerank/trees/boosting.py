@@ -65,7 +65,7 @@ class BoostedRows(Protocol):
         """Compute gradients and hessians at the current scores, for tree t."""
 
     def sizes(self) -> GradientSizes:
-        """Return the magnitudes of the last derivatives, or before `derive` those at the start of a continued model."""
+        """Return the magnitudes of the last derivatives; before `derive`, those at the start of a continued model."""
 
     def change(self) -> float:
         """Return the change of the training objective since the start, from these derivatives (see `Watchman`)."""
@@ -215,8 +215,8 @@ def _keep_best(progress: Progress, plan: TreePlan, status: Status, best_round: i
             unlearned = sum(not tree[-1].any() for tree in progress.trees)
             if (plan.replace or plan.subsample < 1.0) and unlearned:
                 raise InvalidInputError(
-                    f"{unlearned} of the first {len(progress.trees)} trees saw a sample without information (such as "
-                    f"only rows of weight 0), and no other tree lowered the objective: raise subsample (it is "
+                    f"none of the first {len(progress.trees)} trees lowered the objective, and {unlearned} of them "
+                    "sampled only rows without information, such as rows of weight 0. Raise subsample (it is "
                     f"{plan.subsample:g}), or remove the rows of weight 0"
                 )
             raise InvalidInputError(

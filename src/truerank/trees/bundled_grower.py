@@ -19,7 +19,7 @@ _HISTOGRAMS = 512  # histograms of features in a thread at once: a megabyte
 
 
 class BundledGrower(Grower):
-    """A grower of trees over blocks of eight bundles, and then blocks of features without bytes.
+    """A grower of trees that reads blocks of eight bundles, followed by blocks of features without bytes.
 
     Histograms of bundles are kept from level to level, 2 KB for each leaf. Histograms of features without bytes are
     computed again on every level, from all stored values.

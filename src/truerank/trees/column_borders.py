@@ -123,7 +123,7 @@ class RankSearch:
         self._narrow(ranks, summary)
 
     def take(self, counts: np.ndarray, inside: ColumnSummary) -> None:
-        """Take the counts below and in each interval, int64 (2, k), and summaries of the values in the intervals."""
+        """Receive the counts below and in each interval, int64 (2, k), and summaries of the values in the intervals."""
         below, within = counts
         before = np.cumsum(within) - within
         self._narrow(self.ranks + (before - below)[self._interval], inside)

@@ -74,7 +74,7 @@ def pad_tree(
 
 
 class ConstantPredictor:
-    """Scores from constant leaves, added in the order of the trees; a row has the same bits alone or among others."""
+    """Scores from constant leaves, added in the order of the trees; a row's score does not depend on other rows."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.used = np.unique(ensemble.features).astype(np.int64)

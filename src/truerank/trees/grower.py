@@ -253,7 +253,7 @@ class HistogramSearch(LevelSearch):
     def _tasks(self, n_rows: int, n_leaves: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the blocks of each task, and their features that the level may ask about.
 
-        A row in a block takes about 5 ns, as does a code in a leaf.
+        A row in a block takes about 5 ns, and so does a code in a leaf.
         """
         ends = np.cumsum(5 * (n_rows + n_leaves * self._codes)) // _TASK
         cuts = [0, *(np.flatnonzero(ends[1:] > ends[:-1]) + 1).tolist(), len(ends)]
@@ -344,9 +344,9 @@ def search_level(hist, n_leaves, places, features, columns, weights, found):
     The objective before the question is 0² / 6 = 0, which is returned.
 
     `hist` is int64 (blocks, n_leaves, 256 * width), one word for each bin; feature `features[j]` is at `places[j]`,
-    counted over all blocks. If gains are equal, the lowest code wins, then missing values on the right. A feature that
-    an earlier one surpasses is not computed to the end: its gain is -inf. `search_level_with_rules` adds penalties,
-    monotone features and fuzzy borders, and computes every feature.
+    counted over all blocks. Of equal gains, the lowest code is selected, then missing values on the right. A feature
+    that an earlier one surpasses is not computed to the end: its gain is -inf. `search_level_with_rules` adds
+    penalties, monotone features and fuzzy borders, and computes every feature.
     """
     totals = np.empty(n_leaves, dtype=np.int64)
     gain = np.empty((2, 256))
@@ -374,7 +374,7 @@ def search_level(hist, n_leaves, places, features, columns, weights, found):
 
 @kernel
 def search_level_with_rules(hist, n_leaves, places, features, columns, weights, found):
-    """Like `search_level`, with the penalty of small children, monotone features and fuzzy borders."""
+    """Extend `search_level` by the penalty of small children, monotone features and fuzzy borders."""
     totals = np.empty(n_leaves, dtype=np.int64)
     gain = np.empty((2, 256))
     left = np.empty((2, 256))  # G and H of the left child by border
@@ -392,7 +392,7 @@ def search_level_with_rules(hist, n_leaves, places, features, columns, weights, 
 
 @kernel
 def _candidates(f, columns):
-    """Return the number of sides for missing values, and of borders; with missing values the last bin is one too."""
+    """Return the numbers of sides for missing values and of borders; with missing values, the last bin is a border."""
     if columns.missing[f]:
         return 2, columns.n_bins[f]
     return 1, columns.n_bins[f] - 1
@@ -448,7 +448,7 @@ def _left_words(hist, q, start, side, n_borders, words):
 
 @kernel
 def _estimate_gains(hist, start, totals, n_sides, n_borders, weights, words, gain):
-    """Write Σ_q G_L²/H_L + G_R²/H_R of each border over a common denominator: some units in the last place off.
+    """Write Σ_q G_L²/H_L + G_R²/H_R of each border over a common denominator, accurate to some units in the last place.
 
     Return the largest.
     """
@@ -546,10 +546,11 @@ def _note_best(hist, start, f, columns, totals, n_sides, n_borders, gain, found)
 
 @kernel
 def _smooth(words, bins, weights, smoothing, left):
-    """Move the share of each bin that fuzzy borders put on the other side, for every border in two sweeps.
+    """Move the share of each bin that fuzzy borders put on the other side, for all borders in two sweeps.
 
-    Rows of `smoothing`: means of p^(stop - i) / ((1 - p) Z(i)) and of p^(i - start) / ((1 - p) Z(i)) over the places of
-    each bin, p^(width of the bin), and the place of border b at [3, b]; ln p at [2, 255], n at [3, 255]. See `places`.
+    Rows of `smoothing`: means of p^(stop - i) / ((1 - p) Z(i)) and of p^(i - start) / ((1 - p) Z(i)) over the positions
+    of each bin, p^(width of the bin), and the position of border b at [3, b]; ln p at [2, 255], n at [3, 255]. See
+    `places`.
     """
     n = smoothing[3, 255]
     log_p = smoothing[2, 255]

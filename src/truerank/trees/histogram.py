@@ -52,7 +52,7 @@ class PackingScales:
         if not max(total_g, total_h) < _LARGEST_SUM:
             raise InvalidInputError(
                 f"the gradients and hessians of the loss add up to {total_g:g} and {total_h:g}: training diverges. "
-                "Lower learning_rate, or divide the grades or the weights by their largest",
+                "Lower learning_rate, or divide the grades or the weights by their largest value",
                 code="diverged",
             )
         whole = bool(sizes.whole) and total_h < 2**_HESSIAN_BITS
@@ -312,8 +312,8 @@ def _add_eight(eight, word, hist):
 
 @kernel
 def split_histograms(hist, blocks, used, small_is_right):
-    """Turn the parents in `hist[block, :n_parents]` into left children, and the smaller children behind into right
-    ones; `used` (8 blocks,) is the number of codes in use besides the last one, of missing values.
+    """Turn the parents in `hist[block, :n_parents]` into left children, and the smaller children after them into right
+    children; `used` (8 blocks,) is the number of codes in use besides the last one, of missing values.
     """
     n_parents = small_is_right.size
     for block in blocks:
@@ -352,7 +352,7 @@ def answer(codes, shift, rows, leaf, level, code, missing_right):
 
 @kernel
 def count_rows(leaf, result):
-    """Count the rows of each leaf by four counters, so that neighbours in one leaf do not wait for each other."""
+    """Count the rows of each leaf by four counters, so that neighbouring rows of one leaf cause no waits."""
     counts = np.zeros((4, result.size), dtype=np.int64)
     a, b, c, d = counts
     fours = leaf.size - leaf.size % 4

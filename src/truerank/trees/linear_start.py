@@ -31,7 +31,7 @@ class LinearStart:
     scaling: Scaling
 
     def scores(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Return scores (n,) of the rows of X, float32 or float64; a row has the same bits alone or among others."""
+        """Return scores (n,) of the rows of X, float32 or float64; the score of a row does not depend on other rows."""
         scores = np.zeros(len(X))
         low, high, mean = self.scaling.low, self.scaling.high, self.scaling.mean
         slope = self.weights / self.scaling.scale

@@ -81,7 +81,7 @@ class RowsInParts:
             self._at_start = self._derived = crew.statistics(_derive, 0, keep=True)
 
     def go_on(self, model: Scorer, n_trees: int, begun: bool) -> None:
-        """Continue from the scores of the `n_trees` of a model; if they are `begun` on other data, start there."""
+        """Continue from the scores of a model's `n_trees`; if `begun`, these trees were fitted to other data."""
         crew = self._rows
         if not self._ahead:
             if begun:

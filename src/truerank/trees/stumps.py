@@ -357,7 +357,7 @@ def _add_potentials(codes, starts, potentials, first, last, sums):
 
 @kernel
 def _sums_by_column(sums, pairs, pair_start, fullest, n_bins, bin_start):
-    """Sums by bin of each column from those by joint bin of the pairs; the fullest joint bins are filled in."""
+    """Compute the sums by bin of each column from sums by joint bin of the pairs; fill in the fullest joint bins."""
     result = np.zeros(bin_start[-1])
     for q in range(len(pairs)):
         start = pair_start[q]

@@ -220,7 +220,7 @@ SURVEYS = {
     "numbers of things": ("video,rpm\nv30,63\nv60,90\nw30,58\nw60,85\n", "documents without queries", "58 to 90"),
     "pairs of one kind": (
         "item_a,item_b,same\np1,p2,1\np1,p3,1\np2,p3,1\np4,p5,1\np6,p7,1\np1,p4,0\np3,p8,0\n",
-        "pairs of things", "'item_b'"),
+        "pairs of items", "'item_b'"),
     "things in groups": (
         "file,expected_article\nc1.jpg,a5.txt\nc2.jpg,a5.txt\nl1.jpg,a2.txt\nl2.jpg,a2.txt\n",
         "groups without grades", "'file' ids"),

@@ -304,10 +304,10 @@ def test_the_base_score_of_logitraw_was_a_probability_before_version_1_3(tmp_pat
 def test_sparse_rows_are_refused_for_xgboost_which_counts_what_is_not_stored_as_missing(tmp_path):
     sparse = pytest.importorskip("scipy.sparse")
     ranker = read(tmp_path, XGBOOST)
-    assert "counts as missing" in ranker.status_
+    assert "treats as missing" in ranker.status_
     with refused(WrongTypeError, code="sparse") as caught:
         ranker.predict(sparse.csr_matrix([[0.0, 1.0]]))
-    assert "nan in their place" in str(caught.value)
+    assert "nan for these entries" in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [None, 3, {"learner": 1}, np.zeros(2)])

@@ -75,7 +75,7 @@ def read_content(source: Source) -> Content:
             data = arrow.input_stream(arrow.BufferReader(raw), compression="lz4").read()
         except OSError as error:
             raise DataFileError(
-                f"the lz4 archive is damaged ({error}). Fetch the file again", name, code="damaged-archive"
+                f"the lz4 archive is damaged ({error}). Download the file again", name, code="damaged-archive"
             ) from error
     else:
         data = b"".join(source.line_blocks())

@@ -350,7 +350,7 @@ def survey(content: Content) -> Survey:
         return Survey(looks, "no column has ids or texts of queries", holds, lost)
     if pair := next(_of_one_kind([one for one in things if not one.lists]), None):
         reason = f"{pair[0].name!r} and {pair[1].name!r} have the same values"
-        return Survey(f"pairs of things of one kind{rated}", reason, holds, every)
+        return Survey(f"pairs of items of the same kind{rated}", reason, holds, every)
     asked = [one for one in things if one.role == "query" and not one.lists]
     groups = [one for one in things if one.kinds < len(one.filled) and not one.lists]
     within = [
@@ -366,7 +366,7 @@ def survey(content: Content) -> Survey:
         return Survey(f"queries without documents{rated}", reason, holds, every[1:])
     if not within and not groups and len(columns[0].cells) < 2 and not any(one.role for one in things):
         looks = f"other {'JSON' if content.kind == 'json' else 'columns'} ({few(one.name for one in columns)})"
-        return Survey(looks, "a single row does not show the roles of its columns", holds, every)
+        return Survey(looks, "the roles of columns cannot be recognised from a single row", holds, every)
     if not within and not groups:
         reason = f"each value of {named} occurs once, so that no column groups the rows by query"
         return Survey(f"documents without queries (a corpus){rated}", reason, holds, ["query", *every[2:]])
@@ -380,14 +380,14 @@ def survey(content: Content) -> Survey:
         )
         return Survey(f"documents without queries (a corpus){rated}", reason, holds, ["query", *every[2:]])
     group, item = max(within, key=lambda own: (own[0].role == "query") + (own[1].role == "document"))
-    reason = f"{group.name!r} may group the rows, and {item.name!r} differs within it, but "
+    reason = f"{group.name!r} may group the rows, and {item.name!r} differs within a group, but "
     words = {one.name: one.cells for one in columns if one.in_words and one not in (group, item)}
     if not labels and (alike := grades_in_words(words, group.cells, item.cells)):
         reason += f"no column has grades in numbers or usual words. {few(alike)} may hold grades in words"
         return Survey("rows with grades in words", reason, holds, ["query", "document", "grade"])
     if not labels:
         return Survey("groups without grades", f"{reason}no column has grades", holds, ["grade"])
-    return Survey(f"rows{rated}", f"{reason}the cells do not show which columns are the roles", holds, every)
+    return Survey(f"rows{rated}", f"{reason}the roles of the columns cannot be recognised from the cells", holds, every)
 
 
 def _columns(table: Content) -> list[_Column]:

@@ -136,7 +136,7 @@ def ratings_of(
     records = [own for _, value in content.values for own in _objects(value)] if content.kind == "json" else []
     if several := next(filter(None, map(lists_together, records)), None):
         lists = " and ".join(map(repr, several))
-        warn(f"{content.name}: all documents of {lists} count as relevant. Remove the lists that are not meant")
+        warn(f"{content.name}: all documents of {lists} count as relevant. Remove the lists of other documents")
     similar = ratings.similar_queries()
     if fold:
         return ratings.folded()

@@ -18,19 +18,19 @@ _SPLIT = 134217729.0  # 2^27 + 1 splits a float64 into two halves of 26 bits
 
 @kernel
 def byte(data, i):
-    """Return the byte at place i >= 0. With an unsigned index numba does not check for negative ones."""
+    """Return the byte at position i >= 0. With an unsigned index, numba does not check for negative indices."""
     return data[np.uint64(i)]
 
 
 @kernel
 def digit(data, i):
-    """Return the digit at place i; a number below 0 or above 9 if the byte is not a digit."""
+    """Return the digit at position i; a number below 0 or above 9 if the byte is not a digit."""
     return np.int64(data[np.uint64(i)]) - 48
 
 
 @kernel
 def whole(data, i, value):
-    """Append the digits from place i on to `value`; return the number and the place after them."""
+    """Append the digits from position i on to `value`; return the number and the position after them."""
     while True:
         d = digit(data, i)
         if d < 0 or d > 9:
@@ -71,7 +71,7 @@ def _quotient(mantissa, divisor):
 
 @kernel
 def _digits(data, i):
-    """Read digits with or without a point: return the mantissa, the place after it, the digits and the decimals."""
+    """Read digits with or without a point: return the mantissa, the position after it, the digits and the decimals."""
     begin = i
     mantissa, i = whole(data, i, 0)
     if byte(data, i) != 46:  # '.'
@@ -83,7 +83,7 @@ def _digits(data, i):
 
 @kernel
 def usual(data, i):
-    """Return the number at place i, the place after it, and 1; 0 unless it has at most 18 digits before a space."""
+    """Return the number at position i, the position after it, and 1; 0 if above 18 digits or without a space."""
     mantissa, i, digits, decimals = _digits(data, i)
     value = np.nan
     if byte(data, i) == 32 and 1 <= digits <= 18:
@@ -93,7 +93,8 @@ def usual(data, i):
 
 @kernel
 def number(data, i):
-    """Return a decimal number at place i, the place after it, and 1; 2 if `float` must parse it; 0 if there is none."""
+    """Return a decimal number at position i, the position after it, and 1; 2 if `float` must parse it; 0 if there is
+    none."""
     negative = False
     if byte(data, i) == 45 or byte(data, i) == 43:  # '-', '+'
         negative = byte(data, i) == 45

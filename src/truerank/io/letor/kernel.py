@@ -74,7 +74,7 @@ def _is_space(data, i):
 
 @kernel
 def _line_feed(data, i):
-    """Return the place of the next line feed from place i on; -1 if a carriage return is alone before it."""
+    """Return the position of the next line feed from position i on; -1 if a carriage return is alone before it."""
     while byte(data, i) != 10:
         if byte(data, i) == 13 and byte(data, i + 1) != 10:
             return -1
@@ -84,7 +84,7 @@ def _line_feed(data, i):
 
 @kernel
 def _after_spaces(data, i):
-    """Return the place of the first byte from place i on that is not white space."""
+    """Return the position of the first byte from position i on that is not white space."""
     while _is_space(data, i):
         i += 1
     return i
@@ -123,7 +123,7 @@ def _parse(data, missing_nan, grades, indptr, indices, values, spans, repairs, s
 
 @kernel
 def _grade_and_query(data, i, n, grades, spans, repairs, state):
-    """Parse grade and query id of row n from place i on; return the place after them, -1 if not plain."""
+    """Parse grade and query id of row n from position i on; return the position after them, -1 if not plain."""
     begin = i
     value, i, kind = number(data, i)
     if kind == 0 or not _is_space(data, i):
@@ -156,7 +156,7 @@ def _repair(repairs, state, entry, start, stop):
 
 @kernel
 def _entries(data, i, missing_nan, entries, indices, values, repairs, state):
-    """Parse the entries of a row from place i on; return the place after them (-1 if not plain) and their total."""
+    """Parse the entries of a row from position i on; return the position after them (-1 if not plain) and the total."""
     last = 0
     while True:
         i = _after_spaces(data, i)
@@ -195,7 +195,7 @@ def _any_value(data, i, missing_nan):
 
 @kernel
 def _missing(data, i):
-    """Return the place after `NULL` or `nan` in any case at place i and 1, or i and 0 if there is neither."""
+    """Return the position after `NULL` or `nan` in any case at position i and 1, or i and 0 if there is neither."""
     a = byte(data, i) | 32
     if a != 110:  # 'n'
         return i, 0

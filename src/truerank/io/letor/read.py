@@ -120,7 +120,7 @@ def read_letor(
         raise DataFileError("the file holds no rows", name)
     data = _grouped(reader.X.finish(), ParsedRows.concatenate(reader.rows), reader.names)
     if data.n_joined:
-        warn(f"{name}: queries that came in several pieces were joined: {data.n_joined}")
+        warn(f"{name}: queries whose rows were not adjacent were joined: {data.n_joined}")
     if any(reader.spoken.values()):
         data = reader.judged(data)
         reader.check_queries(name)
@@ -178,8 +178,8 @@ def iter_letor(
     reader.check_queries(stream.name)
     if again:
         warn(
-            f"{stream.name}: queries that came in pieces in different blocks were not joined: {len(again)}. Sort the "
-            "file by query to join them"
+            f"{stream.name}: queries with rows in different blocks were not joined: {len(again)}. Sort the file by "
+            "query to join them"
         )
 
 

@@ -54,7 +54,7 @@ def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.
         place = f"features_info.float_features[{number}]"
         reader.known(feature, _FEATURE, place)
         own = reader.integer(feature.get("feature_index", number), f"{place}.feature_index")
-        reader.fail_if(own != number, f"{place}.feature_index", f"expected {number}, its place in the list, got {own}")
+        reader.fail_if(own != number, f"{place}.feature_index", f"expected {number}, its list position, got {own}")
         column = reader.integer(reader.part(feature, "flat_feature_index", int, place), f"{place}.flat_feature_index")
         reader.fail_if(column in names, place, f"two features have the flat_feature_index {column}")
         names[column] = feature.get("feature_id") or f"f{column}"

@@ -56,11 +56,11 @@ class ForeignModel:
     absent : float
         The tool's value of an absent feature: 0 or nan.
     numbered : bool
-        Whether the file identifies features only by their places.
+        Whether the file identifies features only by position.
     unordered : bool
         Whether the file names the features without their order.
     missing : str
-        The rule for missing values, in words, if it is not that of `absent`.
+        The rule for missing values, in words, if it differs from the rule of `absent`.
     categories : dict of column number to list
         The categories that the file lists, by the tool's numbers. In the form, a column of texts has the tool's
         numbers, and a column of numbers has the categories themselves.
@@ -119,7 +119,7 @@ class ForeignModel:
 
 
 class Reader:
-    """Reads checked values of a file; errors name the file and the place."""
+    """Reads checked values of a file; errors name the file and the position."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -175,8 +175,8 @@ class Reader:
             raise self.fail(
                 place,
                 f"the key {_short(unknown)} is unknown, and could change the scores. Expected "
-                f"{', '.join(sorted(keys.known))}. Save the model without what this key does; if it is a remark of "
-                "yours, remove it from the file.",
+                f"{', '.join(sorted(keys.known))}. Save the model without this setting. If the key is your own note, "
+                "remove it from the file.",
                 code="unknown-key",
             )
         for key, allowed in keys.only.items():
@@ -284,7 +284,7 @@ class Membership:
     def of(
         cls, feature: int, numbers: set[int], listed: Categories | None, before: Callable[[int], float], *sides: Any
     ) -> Membership:
-        """Return a question about integers, or about the numbers of `listed` at these places.
+        """Return a question about integers, or about the numbers of `listed` at these positions.
 
         `before(c)` is the largest value that counts as less than the integer c. `sides` are the other fields.
         """
@@ -333,8 +333,8 @@ class TreeBuilder:
                 if self._ranges > _MOST_RANGES:
                     raise self._reader.fail(
                         "",
-                        f"the questions about categories require more than {_MOST_RANGES} ranges of numbers. Number "
-                        "the categories so that those of one side are neighbours, and train again.",
+                        f"the questions about categories require more than {_MOST_RANGES} ranges of numbers. Give "
+                        "consecutive numbers to the categories of one side, and train again.",
                         code="too-many-ranges",
                     )
                 found = _thresholds(seen, *children[id(seen)], known)

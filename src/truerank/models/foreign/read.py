@@ -58,8 +58,8 @@ def import_model(
 
     Categorical splits of LightGBM and XGBoost become questions about ranges of the categories' numbers, and the subtree
     is repeated for each range. Such trees are larger, but can be exported to every format. A data frame holds the
-    categories that the file lists. An array has categories that are numbers, and for categories that are texts their
-    places in the list.
+    categories that the file lists. An array has categories that are numbers, and for categories that are texts, their
+    positions in the list.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def import_model(
         reader = Reader(f"the fitted {type(path).__name__}")
         missing = getattr(path, "missing", None)  # of XGBoost's estimators; newer files do not contain it
         if isinstance(missing, int | float) and missing == missing:
-            what = f"it reads {missing!r} as missing. Train on NaN in its place, with missing=float('nan')"
+            what = f"it reads {missing!r} as missing. Replace it with NaN, and train with missing=float('nan')"
             raise reader.fail("", what, code="missing-value")
         with written(path) as file:
             return _imported(file, reader, feature_names, size)
@@ -105,7 +105,7 @@ def import_model(
         raise WrongTypeError(
             "import_model reads a model file of another tool, or a fitted model of LightGBM, XGBoost or CatBoost, got "
             f"{type(path).__name__}",
-            remedies=["for a pipeline, import its last step, and transform the rows before"],
+            remedies=["for a pipeline, import its last step, and transform the rows before predict"],
         )
     return _imported(path, Reader(os.fsdecode(path)), feature_names, n_features)
 
@@ -215,7 +215,7 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
 
 
 def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
-    """Return the model for the caller's columns, matched by name if the model has names, else by place."""
+    """Return the model for the caller's columns, matched by name if the model has names, else by position."""
     form = model.form
     reader.fail_if(
         names is None and model.unordered,

@@ -36,8 +36,8 @@ _IDENTITY = (
 )  # fmt: skip
 _DEFAULT_SIDE = "missing values go to the default side of each split"
 _AS_NAN = (
-    "XGBoost counts as missing what a sparse matrix or a LETOR line leaves out, and the value of `missing=`, which "
-    "newer files do not name: replace both by nan"
+    "XGBoost treats as missing: values that a sparse matrix or a LETOR line omits, and the value of `missing=`, which "
+    "newer files do not contain. Replace both with nan"
 )
 _ONE_LEAF = {"size_leaf_vector": ("0", "1", 0, 1), "num_roots": ("0", "1", 0, 1)}
 _FILE = Keys("learner version")
@@ -136,7 +136,7 @@ def _listed(value: Any, place: str, n_features: int, reader: Reader) -> dict[int
             if not letters.isascii():  # XGBoost 3.2 counts characters where it cuts bytes
                 raise reader.fail(
                     at,
-                    "XGBoost cuts categories with letters beyond ASCII at wrong places. Rename them, and train again.",
+                    "XGBoost truncates categories with non-ASCII letters. Rename them, and train again.",
                     code="letters",
                 )
             values = [letters[start:end] for start, end in zip(ends[:-1], ends[1:])]

@@ -1,4 +1,4 @@
-"""State the problems of linear learners as sums over parts of the rows, in the order of a fixed tree.
+"""Express the problems of linear learners as sums over parts of the rows, added in a fixed order.
 
 A part keeps its own `PartProblem`, in units that all parts share.
 """
@@ -243,7 +243,7 @@ class RampProblem:
 
 
 def _blocks_by_content(data: RowSource, of_pairs: bool, n_blocks: int | None) -> tuple[list[np.ndarray], int]:
-    """Return the block of every query of each part, at the places of its problem, and the number of blocks."""
+    """Return the block of every query of each part, at the positions of its problem, and the number of blocks."""
     parts = data.statistics(_query_keys, of_pairs, merge=beside)
     *keys, sizes, counts = (joined(one) for one in zip(*parts))
     order = np.lexsort(keys)
@@ -405,7 +405,7 @@ def _kept_weight(part: Part, of_pairs: bool) -> tuple[float, int, int]:
 
 
 def _query_keys(part: Part, of_pairs: bool) -> list[tuple[np.ndarray, ...]]:
-    """Return the keys of the order by content, the sizes, and which queries count, at the places of the problem."""
+    """Return the keys of the order by content, the sizes, and which queries count, at the positions of the problem."""
     problem = part.memory["problem"]
     return [(*problem.keys, np.diff(problem.offsets), _weight(part, of_pairs) > 0)]
 

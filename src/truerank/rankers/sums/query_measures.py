@@ -23,7 +23,7 @@ _TIE = 1e-12
 class QueryMeasures:
     """The measures E_i(f_t) of all queries.
 
-    E is the measure, or 1 minus a measure of which less is better; `reported` converts a mean of E back.
+    E is the measure, or 1 minus the measure if lower values are better; `reported` converts a mean of E back.
     """
 
     def __init__(self, data: RowSource, measure: Any) -> None:

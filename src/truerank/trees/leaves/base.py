@@ -132,8 +132,8 @@ class Leaves:
         own = type(self)
         if own.predictor is not Leaves.predictor:
             raise InvalidInputError(
-                f"{self.name} leaves have no form that exports and contributions can read: {own.__name__} has its own "
-                "predictor, but not the method form",
+                f"{self.name} leaves cannot be exported or explained, because {own.__name__} defines predictor "
+                "without form",
                 remedies=[f"implement {own.__name__}.form", "use other leaves"],
                 code="no-form",
             )

@@ -447,7 +447,7 @@ def answer(states, at, factors, k, first, end, questions, shares):
 
 @kernel
 def _answer_steeply(states, at, factors, k, first, end, questions, shares):
-    """Like `answer`, for observed values of a steep feature, whose factors do not include the powers of p."""
+    """Write P(right) like `answer`, for observed values of a steep feature, whose factors lack the powers of p."""
     knots = factors.first[k + 1] - factors.first[k]
     origin, lost = 2 * factors.first[k] + k, 2 * knots + 1
     for i in range(64):
@@ -515,7 +515,7 @@ def _average_leaves(values, at, shares, questions, question, result, out):
 
 @kernel
 def _average_three(values, at, shares, questions, question, result, out):
-    """Like `_average_leaves`, of eight values that differ between rows."""
+    """Average like `_average_leaves`, from eight values that differ between rows."""
     r, s, t = questions[question], questions[question + 1], questions[question + 2]
     for i in range(64):
         last, middle = shares[t, i], shares[s, i]

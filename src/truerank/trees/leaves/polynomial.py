@@ -207,7 +207,7 @@ class PolynomialFitter:
         PolynomialPredictor(single, self.scaling, self.leaves.degree).predict(rows.X, self.workers.n_threads, scores)
 
     def _table(self, tree: TreeStructure) -> tuple[np.ndarray, np.ndarray]:
-        """Return the monomials of the tree's distinct features, and their places in the padded table."""
+        """Return the monomials of the tree's distinct features, and their columns in the padded table."""
         features = tree.features.tolist()
         first = [k not in features[:t] for t, k in enumerate(features)] + [False] * (self.depth - len(features))
         active, renumbered, table = [0], {0: 0}, [(0, 0)]
