@@ -211,7 +211,7 @@ class Experiment:
         measure: str = "",
         convention: str = "",
         higher_is_better: bool = True,
-        query_ids: Sequence[Any] | None = None,
+        query_ids: Sequence[Any] | np.ndarray | None = None,
         baseline: str | None = None,
     ) -> Experiment:
         """Return the experiment of values (m,) by system, such as estimates, for the same queries in the same order.
