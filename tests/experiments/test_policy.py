@@ -73,6 +73,13 @@ def test_no_verdict_on_ranks_unless_their_order_is_stated(command, table, capsys
         assert "no verdict" not in capsys.readouterr().err
 
 
+def test_no_gate_on_ranks_unless_their_order_is_stated(table):
+    with pytest.raises(TruerankError) as caught:
+        truerank.Experiment("data.csv", ["bm25", "position"], "AP").gate(inconclusive="pass")
+    assert caught.value.code == "ranks-as-scores"
+    assert truerank.Experiment("data.csv", ["bm25", "-position"], "AP").gate(inconclusive="pass").verdict == "PASS"
+
+
 def test_a_turned_column_has_the_values_of_the_scores_behind_it(table, capsys):
     of_bm25 = told(capsys, *["evaluate", "--data", "data.csv", "--scores", "bm25"])[0]["measures"]
     for entry in ("--scores=-position", "--scores=position:ascending", "--scores=points:descending",
