@@ -112,6 +112,15 @@ def test_segments_of_truth_values_have_their_words_everywhere(tmp_path, capsys, 
         assert [[line["name"] for line in own] for own in report.values()] == names
 
 
+def test_fewer_errors_are_better_in_segments_too():
+    best = {q: {d: float(GOLD[q][d]) for d in order} for q, order in ORDERS.items()}
+    runs = {"old": {q: {d: k for k, d in enumerate(order)} for q, order in ORDERS.items()}, "new": best}
+    found = truerank.compare(GOLD, runs, "pairs(2,0)", segments=LANGUAGES, test="t")
+    whole = found.segments["new"][0]
+    assert whole.difference == pytest.approx(-found.pairs[0].difference)  # new less old
+    assert (whole.difference < 0, whole.verdict) == (True, "better")
+
+
 def test_a_gate_and_an_experiment_refuse_segments_that_lack_a_query():
     runs = {name: {q: dict(zip(order, range(12))) for q, order in ORDERS.items()} for name in ("new", "old")}
     some = dict(list(LANGUAGES.items())[1:])
