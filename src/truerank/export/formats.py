@@ -310,8 +310,8 @@ def reason_against(form: ModelForm, format: str) -> Message | None:
     can = ", ".join(key for key, other in FORMATS.items() if other.expression)
     if form.kind not in own.kinds:
         holding = ", ".join(key for key, other in FORMATS.items() if form.kind in other.kinds)
-        distil = [_DISTIL, "train with leaves=constant"] if form.kind != "linear" else []
-        return Message(f"it has the form {form.kind}, which only these formats can hold: {holding}", *distil)
+        what = f"it has the form {form.kind}, which only these formats can hold: {holding}"
+        return Message(what, *(() if form.kind == "linear" else (_DISTIL, "train with leaves=constant")))
     if form.linear_start is not None and not own.expression:
         return Message(
             f"its trees start from a linear ranker, which only formats with expressions hold: {can}", _DISTIL

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
@@ -176,7 +176,7 @@ def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION)
     return result
 
 
-def _has_cutoffs(item: object) -> bool:
+def _has_cutoffs(item: object) -> TypeGuard[str]:
     return isinstance(item, str) and _CUTOFFS.fullmatch(item.strip()) is not None
 
 
