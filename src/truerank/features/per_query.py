@@ -55,7 +55,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 class PercentileInQuery(_InQuery):
     """Share of the query's other values that are lower; a tie counts half. The lowest value gets 0, the highest 1.
 
-    The feature map of SVM-acc3 before binning. A single value in a query becomes 0.
+    This is the feature map of SVM-acc3 before binning. A single value in a query becomes 0.
 
     Examples
     --------

@@ -168,7 +168,7 @@ Fitted = list[tuple[Fold, Any, int]]
 def held_out_scores(
     candidates: Sequence[TextRanker], data: RankingData, parts: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, Fitted, int]:
-    """Return scores (n,) by rankers of other parts, these rankers, and the number of the best candidate."""
+    """Return scores (n,) of rankers trained on other folds, these rankers, and the number of the best candidate."""
     tried: Tried = [({"number": k}, _over_rows(one)) for k, one in enumerate(candidates)]
     every, measure = np.arange(data.n_queries), parse_measure("AP", convention="trec")
     folds = [

@@ -106,7 +106,7 @@ class MeasureSVM(BinnedLinearRanker):
     Notes
     -----
     A round costs two passes over X and O(n log n) for the worst rankings (O(k²) more for nDCG@k). The number of rounds
-    grows with C and 1/tol and not with n. The order of the rows changes no bit of the weights.
+    grows with C and 1/tol and not with n. The weights do not depend on the order of the rows.
 
     For ROC area, w here is half the w of `RankSVM` with pair weights 1/(R N) and C_rank = 4C/m.
 

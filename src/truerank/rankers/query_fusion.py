@@ -75,8 +75,8 @@ class QueryFusion(RunFusion):
         coef = getattr(self.ranker_, "coef_", None)
         if not isinstance(self.ranker_, LinearRanker) or coef is None or len(self._features().parts) > 1:
             raise InvalidInputError(
-                f"a fusion of {self._features()} by {type(self.ranker_).__name__} has no weight for each run. Use "
-                "a linear ranker and one feature",
+                f"a fusion of {self._features()} by {type(self.ranker_).__name__} does not have one weight for each "
+                "run. Use a linear ranker and one feature",
                 code="no-run-weights",
             )
         r = pool.n_runs

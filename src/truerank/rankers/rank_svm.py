@@ -81,7 +81,7 @@ class RankSVM(BinnedLinearRanker):
     Notes
     -----
     Documents of equal grade form no pair; without any pair the weights are 0. There is no intercept, because no ranking
-    depends on one. The order of the rows changes no bit of the weights.
+    depends on one. The weights do not depend on the order of the rows.
 
     Cost: an evaluation costs O(n log n) for any number of pairs, and one pass over X. A Newton step costs one pass over
     X for each step of its conjugate gradients.

@@ -77,7 +77,7 @@ class RunFusion(BaseEstimator):
     Notes
     -----
     Unjudged documents count as not relevant and negative grades as 0. If a run lacks a topic, its columns are 0. The
-    order of lines or topics in files changes no bit. The cost is that of the ranker, plus rows × columns × 4 bytes of
+    order of lines or topics in files has no effect. The cost is that of the ranker, plus rows × columns × 4 bytes of
     memory.
 
     References

@@ -12,7 +12,7 @@ from truerank.io.judgements.roles import roles_of
 def logged_rows(value: Mapping[str, Any], about: Mapping[str, Any] = {}) -> Iterator[dict[str, Any]]:
     """Yield a row for each hit of a search engine's answer, with its logged features, else the value as one row.
 
-    `about` has the query of an answer. Raises DataFileError for an answer without a query.
+    `about` contains the query that the engine answered. Raises DataFileError for an answer without a query.
 
     >>> log = [{"log": [{"name": "title", "value": 2.5}, {"name": "brand"}]}]
     >>> answer = {"took": 3, "hits": {"hits": [{"_id": "d1", "_score": 1.5, "fields": {"_ltrlog": log}}]}}
