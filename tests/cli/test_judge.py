@@ -142,15 +142,15 @@ def test_agreement_of_two_judges(folder, capsys):
     [
         (["plan", *RUNS], 2, "-o judge.csv"),
         (["plan", *RUNS, "-o", "x.csv", "--judges", "model.txt"], 2, "an earlier round"),
-        (["plan", *RUNS, "-o", "x.csv", "--human", "human.txt"], 2, "--human does not belong to plan"),
+        (["plan", *RUNS, "-o", "x.csv", "--human", "human.txt"], 2, "--human does not apply to plan"),
         (["plan", *RUNS, "-o", "x.csv", "--budget", "3"], 1, "less than two judgements for each of"),
         (["plan", *RUNS, "-o", "x.csv", "--measure", "nDCG@10"], 1, "not a sum over documents"),
         (["estimate", *RUNS, "--human", "human.txt"], 2, "labels without a plan"),
         (["estimate", *RUNS, "--plan", "human.txt"], 1, "Labels without a plan"),
         (["estimate", *RUNS, "--plan", "open.csv"], 1, "have no grade"),
-        (["estimate", *RUNS, "--plan", "open.csv", "--budget", "9"], 2, "--budget does not belong"),
+        (["estimate", *RUNS, "--plan", "open.csv", "--budget", "9"], 2, "--budget does not apply"),
         (["agree", "human.txt"], 2, "two judges, got 1"),
-        (["agree", "human.txt", "model.txt", "--plan", "x"], 2, "--plan does not belong to agree"),
+        (["agree", "human.txt", "model.txt", "--plan", "x"], 2, "--plan does not apply to agree"),
     ],
 )
 def test_misuse_says_what_to_type(words, code, said, folder, capsys):
@@ -167,4 +167,4 @@ def test_a_plan_over_the_topics_of_all_runs(folder, capsys):
     assert main(["judge", "plan", *RUNS, "--topics", "all", "--budget", "50", "-o", "all.csv"]) == 0
     assert len(set(read_plan("all.csv").topics)) == 10
     assert main(["judge", "agree", "human.txt", "model.txt", "--topics", "all"]) == 2
-    assert "--topics does not belong to agree" in capsys.readouterr().err
+    assert "--topics does not apply to agree" in capsys.readouterr().err

@@ -269,7 +269,7 @@ def test_samples_of_rows_of_weight_0_are_named_where_no_tree_learns():
             ObliviousBoosting("constant", random_state=seed, **settings).fit(X, y, qid=qid, sample_weight=weight)
         except InvalidInputError as error:
             said.add(str(error).partition("trees ")[2].partition(" (")[0])
-    assert "sampled only rows without information" in said
+    assert any("sampled only rows without information" in text for text in said)
 
 
 def test_models_beyond_what_sixteen_bits_count_are_refused():
