@@ -28,12 +28,14 @@ from truerank.io.tables import read_table  # noqa: E402
 
 SPACE = 1 << 28  # bytes of addresses that the process may have more than at its start
 RUN = """
-import resource, sys
+import os, resource, sys
 import pyarrow.dataset, pyarrow.feather, pyarrow.parquet
 from truerank.cli import main
 from truerank.io import streams
 streams.EXPANDED = 1 << 25
-used = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
+used = 3 << 30
+if os.path.exists("/proc/self/status"):
+    used = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[1]),) * 2)
 for line in sys.argv[2:]:
     print(line, file=sys.stderr)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -250,13 +250,15 @@ OWNERS = {
     "search": "tune(RidgeRanker(), sample(), {'alpha': [1.0]}, cv=2, state=place, refit=False, watch=hold)",
 }
 OWNER = f"""
-import sys, time, warnings
+import os, sys, time, warnings
 sys.path.insert(0, {TESTS!r})
 warnings.simplefilter("ignore")
 from attacks.test_resumption import *
-place = sys.argv[1]
+place, held = sys.argv[1:]
 def hold(info):
-    print("held", flush=True)
+    with open(held + ".new", "w") as stream:
+        stream.write(str(os.getpid()))
+    os.replace(held + ".new", held)
     time.sleep(600)
 """
 
@@ -266,14 +268,16 @@ def hold(info):
 def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path, what):
     names = globals() | {"place": tmp_path / "place", "hold": None}
     again = OWNERS[what].replace(", callbacks=[hold]", "").replace(", watch=hold", "")
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER + OWNERS[what], str(tmp_path / "place")], stdout=subprocess.PIPE, text=True
-    ) as owner:
+    held = tmp_path / "held"
+    with ThreadPoolExecutor(1) as pool:
+        owner = pool.submit(run, OWNER + OWNERS[what], str(tmp_path / "place"), str(held))
+        while not held.exists():
+            assert not owner.done(), owner.result().stderr
+            time.sleep(0.01)
         try:
-            assert owner.stdout.readline() == "held\n"
             with refused(InvalidInputError, code="locked"):
                 eval(again, names)
         finally:
-            owner.kill()
-    assert owner.returncode == -signal.SIGKILL
+            os.kill(int(held.read_text()), signal.SIGKILL)
+        assert owner.result().returncode == -signal.SIGKILL
     eval(again, names)  # at once

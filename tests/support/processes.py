@@ -85,7 +85,7 @@ def run(
     """
     environment = dict(os.environ)
     folder = os.path.abspath(os.fsdecode(cwd))
-    if os.name == "nt":
+    if sys.platform != "linux":  # there is no fork, or the libraries of the system do not outlive it
         pipes = {"stdout": subprocess.PIPE if stdout is None else stdout, "stderr": subprocess.PIPE}
         return subprocess.run([sys.executable, "-c", program, *words], cwd=folder, **pipes)
     server = _started()
