@@ -139,3 +139,29 @@ def test_files_of_results_are_named_as_habit_names_them(shop, capsys):
     assert "nDCG@10=0.45" in capsys.readouterr().err
     assert main(["export", "m.json", "--to", "opensearch", "-o", "x.json"]) == 2
     assert "Did you mean 'opensearch-ltr'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ids", ["123", "abc"])
+def test_numbers_that_equal_query_ids_are_not_queries(tmp_path, monkeypatch, ids):
+    monkeypatch.chdir(tmp_path)
+    judged = [(1, ids[0]), (1, ids[1]), (2, ids[0]), (2, ids[2]), (3, ids[1]), (3, ids[2])]
+    Path("j.csv").write_text("query,docid,grade\n" + "".join(f"{q},{d},{q % 2}\n" for q, d in judged))
+    rows = "".join(f"{own},{k},{10 * k}\n" for k, own in enumerate(ids, 1))
+    Path("products.csv").write_text("docid,stars,size\n" + rows)
+    assert main(["convert", "j.csv", "rows.csv", "--join", "products.csv"]) == 0
+    assert pandas.read_csv("rows.csv")["size"].tolist() == [10, 20, 10, 30, 20, 30]
+
+
+def test_a_log_of_mostly_other_queries_is_joined_by_query(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("j.csv").write_text("query,docid,grade\nlamp,a,2\nlamp,b,0\n")
+    Path("log.csv").write_text("query,docid,bm25,size\nlamp,b,1.5,1\ndesk,a,9.5,2\nbed,c,2.5,3\nsofa,d,3.5,4\n")
+    assert main(["convert", "j.csv", "rows.csv", "--join", "log.csv"]) == 0
+    assert [*pandas.read_csv("rows.csv").bm25] == [1.5]
+
+
+def test_large_numbers_are_joined(shop):
+    lines = [json.dumps({"_id": document, "time": 1.7e18}) for document in DOCUMENTS]
+    Path("times.jsonl").write_text("\n".join(lines))
+    assert main(["convert", "judgements.json", "rows.parquet", "--join", "times.jsonl"]) == 0
+    assert set(pandas.read_parquet("rows.parquet")["time"]) == {1.7e18}

@@ -40,7 +40,7 @@ class Arguments(options.Columns, options.Judged):
     )
     join: str | None = option("judgements: add the columns of this table or log, as features", "FILE")
     on: list[str] | None = option(
-        "columns of --join: that of document ids, or those of query and document (default: by names and cells)",
+        "columns of --join: that of document ids, or those of query and document (default: by usual names)",
         "COLUMN …",
         to="join",
     )

@@ -147,15 +147,15 @@ def joined(
     """Return rows `qid`, `y`, `docid` joined with a table, and the judged documents that the table lacks.
 
     `on` is the table's column of document ids, or its columns of queries (ids or texts) and of document ids; by default
-    both if a column has judged queries. Text columns in which all cells are numbers become numeric. A column that
-    repeats the grades is left out, because a ranker would learn them from it.
+    both if a column with a usual name has a judged query. Text columns in which all cells are numbers become numeric. A
+    column that repeats the grades is left out, because a ranker would learn them from it.
     """
     header, records = _features(source)
     queries = [*ratings.queries, *map(ratings.text, ratings.queries)]
     columns_on = [*on] if on else [*filter(None, [roles_of(header, like=True).get("document")])]
-    query = _holding(queries, header, records)
-    if columns_on and query and not on:
-        columns_on = [query, *columns_on]
+    asked_in = (name for role, name in roles_of(header).items() if role in ("query", "text"))
+    if columns_on and not on:
+        columns_on = [*[own for own in asked_in if _count(queries, header.index(own), records)[0]][:1], *columns_on]
     if not 1 <= len(columns_on) <= 2 or not {*columns_on} <= {*header}:
         what = f"there is no column {', '.join(one for one in columns_on if one not in header) or 'of document ids'}"
         own = _holding(ratings.documents, header, records)
@@ -172,6 +172,7 @@ def joined(
     if twice is not None:
         remedies: list[Remedy | str] = ["keep one of the rows"]
         if len(places) == 1:
+            query = _holding(queries, [name if name not in columns_on else "" for name in header], records)
             remedies.append(Remedy("if there is a row for each query and document", on=[query or ..., *columns_on]))
         what = f"{' / '.join(twice)!r} is in two rows of {' and '.join(map(repr, columns_on))} with different cells"
         raise DataFileError(what, str(source), remedies=remedies, code="twice")
@@ -179,7 +180,7 @@ def joined(
     keys = [*zip(asked, ratings.documents)] if len(places) > 1 else [(one,) for one in ratings.documents]
     kept = [k for k, key in enumerate(keys) if key in rows]
     if not kept:
-        named = [query or ...] if len(places) > 1 else []
+        named = [_holding(queries, header, records) or ...] if len(places) > 1 else []
         named.append(_holding(ratings.documents, header, records) or ...)
         what = (
             f"no judged {'query and ' if len(places) > 1 else ''}document is in {' and '.join(map(repr, columns_on))}"
@@ -244,13 +245,15 @@ def _queries(ratings: Ratings, known: Collection[str]) -> list[str]:
 
 
 def _holding(values: Sequence[str], header: Sequence[str], records: Sequence[Sequence[Any]]) -> str | None:
-    """Return the first column whose cells are mostly among these values."""
-    known = set(values)
-    for k, name in enumerate(header):
-        cells = [id_text(row[k]).strip() for row in records if k < len(row) and not is_missing(row[k])]
-        if 2 * sum(cell in known for cell in cells) > len(cells):
-            return name
-    return None
+    """Return the first column with a name whose cells are mostly among these values."""
+    counts = ((name, *_count(values, k, records)) for k, name in enumerate(header) if name)
+    return next((name for name, known, cells in counts if 2 * known > cells), None)
+
+
+def _count(values: Sequence[str], k: int, records: Sequence[Sequence[Any]]) -> tuple[int, int]:
+    """Return the number of cells of column k that are among these values, and that of all its cells."""
+    known, cells = set(values), [row[k] for row in records if k < len(row) and not is_missing(row[k])]
+    return sum(id_text(cell).strip() in known for cell in cells), len(cells)
 
 
 def kind_of(target: object) -> str | None:
