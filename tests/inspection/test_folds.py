@@ -167,6 +167,11 @@ def test_what_folds_cannot_be(folders, tmp_path):
         cross_validate(RidgeRanker(), read_folds(folders / "parts"), repeats=2)
     with refused(InvalidInputError, argument="time"):
         cross_validate(RidgeRanker(), DATA, cv=QueryTimeSplit({"no": 1}))
+    for lacking in (None, np.nan, pd.NaT):
+        times = pd.Series(np.arange(30.0), DATA.query_ids.tolist()).astype(object)
+        times.iloc[7] = lacking
+        with refused(InvalidInputError, code="missing-time"):
+            cross_validate(RidgeRanker(), DATA, cv=QueryTimeSplit(times))
     for wrong in (3, np.arange(31), pd.Series({"no": 1})):  # such as the number of splits, or times of rows
         with refused(InvalidInputError, argument="time"):
             cross_validate(RidgeRanker(), DATA, cv=QueryTimeSplit(wrong))

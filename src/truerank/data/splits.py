@@ -13,7 +13,7 @@ from truerank.core.checks import check_positive_int, column_labels
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, Matrix, RandomState
-from truerank.data.grouping import Grouping, group_rows, name_order, value_of_each_query
+from truerank.data.grouping import Grouping, group_rows, is_missing, name_order, value_of_each_query
 from truerank.data.ranking_data import RankingData
 
 
@@ -250,6 +250,11 @@ class QueryTimeSplit(_QuerySplitter):
 
     def _parts(self, grouping: Grouping) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         times = value_of_each_query(self.time, grouping, "time")
+        if lacking := [query for query, time in zip(grouping.query_ids.tolist(), times) if is_missing(time)]:
+            raise InvalidInputError(
+                f"{len(lacking)} of {grouping.n_queries} queries have no time, such as {lacking[0]!r}", argument="time",
+                remedies=["add their times, or leave these queries out"], code="missing-time",
+            )  # fmt: skip
         rank = np.unique(times, return_inverse=True)[1]
         order = np.argsort(rank, kind="stable")
         shares = np.arange(1, self.n_splits + 1) / (self.n_splits + 1)
