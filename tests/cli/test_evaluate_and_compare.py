@@ -112,6 +112,10 @@ def test_compare_runs(files, capsys):
     (pair,) = report["pairs"]
     assert (pair["a"], pair["b"]) == ("run2", "run")
     assert (pair["wins"], pair["losses"], pair["ties"], pair["p"], pair["p_adjusted"]) == (1, 1, 1, 1.0, 1.0)
+    again = f"{files}/../{files.name}/run2.txt"  # another name of a system is no system
+    report = as_json(capsys, *command, "--topics", "all", "--baseline", again)
+    assert [(pair["a"], pair["b"]) for pair in report["pairs"]] == [("run", "run2")]
+    assert main([str(word) for word in (*command[:-2], again)]) == 2
 
 
 def test_compare_scores(files, capsys):

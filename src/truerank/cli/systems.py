@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from os.path import abspath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truerank.cli import common, options
@@ -34,8 +35,8 @@ class Named(NamedTuple):
         """Return the name of the baseline, which is given by its name or its file; by default, the first system."""
         if given is None:
             return self.names[0]
-        if given in self.files:
-            return self.names[self.files.index(given)]
+        if (place := abspath(given)) in (places := [*map(abspath, self.files)]):
+            return self.names[places.index(place)]
         if (name := common.printable(given)) in self.names:
             return name
         raise common.UsageError(
@@ -76,11 +77,12 @@ def named_systems(args: options.Compared, least: int = 0) -> Named:
         why = "requires --data" if args.data is None else "applies only to models. Name a model"
         common.refuse_idle(args, ["training_queries"], why)
     files = [*models, *runs, *args.scores]
-    if twice := repeated(files):
-        raise common.UsageError(f"{twice[0]} is named twice. Name each system once")
+    places = [*map(abspath, files)]
+    if twice := repeated(places):
+        raise common.UsageError(f"{files[places.index(twice[0])]} is named twice. Name each system once")
     names = unlike_names(list(map(run_name, files)), files)
     column = args.baseline if args.data is not None or os.path.isfile(args.baseline or "") else None
-    if column is not None and not {column, common.printable(column)} & {*files, *names}:
+    if column is not None and common.printable(column) not in names and abspath(column) not in places:
         files = [*files, column]
         names = unlike_names(list(map(run_name, files)), files)
     if len(files) < least:
