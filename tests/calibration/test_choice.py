@@ -53,3 +53,11 @@ def test_few_positives_warn():
         assert choose_calibrator(s, y).method == "platt"
     with refused(InvalidInputError, argument="methods"):
         choose_calibrator(s, y, methods=[])
+
+
+@pytest.mark.parametrize("methods", [["pool", "platt", "identity"], ["platt", "identity"], ["pool"]])
+def test_the_chosen_calibrator_predicts_the_labels_of_the_data(methods):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(3000) < 0.5, "no", "yes")
+    choice = choose_calibrator(rng.normal(size=3000) + 2 * (y == "yes"), y, methods=methods)
+    assert choice.calibrator.predict([-9.0, 9.0]).tolist() == ["no", "yes"]

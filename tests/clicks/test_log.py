@@ -133,6 +133,8 @@ def test_ubi_events(tmp_path):
     shown = [event("impression", "a", 1), event("impression", "b", 2), event("impression", "b", 2)]
     rows = [*shown, event("click", "b", 2), {"action_name": "login"}]
     events.write_text("\n".join(json.dumps({"_source": row}) for row in rows))
+    with refused(InvalidInputError, argument="format"):  # a frame is a table
+        read_clicks(pandas.DataFrame(shown), format="ubi")
     log = read_clicks(events, format="ubi")
     assert told(log) == [(0, "cat", "a", 1, False), (0, "cat", "b", 2, True)]
     assert (log.session_ids.tolist(), log.time.tolist()) == (["c"], [1767225600 * 10**9] * 2)

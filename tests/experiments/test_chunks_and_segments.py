@@ -54,6 +54,8 @@ def test_chunks_become_documents_in_every_form(tmp_path, repeat):
 def test_repeated_ids_are_an_error_that_names_the_option(tmp_path, capsys):
     qrels = tmp_path / "qrels"
     qrels.write_text("".join(f"{q} 0 {d} {g}\n" for q, own in GOLD.items() for d, g in own.items()))
+    with refused(TruerankError, argument="collapse"):
+        truerank.evaluate(GOLD, noisy(1.0, 0), "AP", collapse="")
     for run in forms(tmp_path, True).values():
         with pytest.raises(TruerankError) as caught:
             truerank.evaluate(GOLD, run, "AP")

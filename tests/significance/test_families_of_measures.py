@@ -92,6 +92,8 @@ def test_intervals_are_named_for_what_they_are(test, name):
             assert "difference, 95%" not in text.replace("\\", "")
     assert f"{name}, 95%" in str(found)
     assert "difference, 95%" not in str(found)
+    with refused(InvalidInputError, argument="style"):
+        found.text("latx")
     assert compare_values(values(0)).to_dict()["interval_of"] == "mean difference"
 
 

@@ -448,9 +448,9 @@ def choose_calibrator(
         calibrator = pool.calibrators_[0] if alone else pool
     else:
         best = _first_as_good_as_the_best(methods, names, log_loss, weight, group, rarest)
-        labels = pool.classes_[positive.astype(np.int64)]
-        calibrator, weights = quietly_fitted(methods[best], monotone, values, labels, weight), {names[best]: 1.0}
-    calibrator.unit_ = pool.unit_  # also of a member, which was fitted to the divided scores
+        calibrator, weights = quietly_fitted(methods[best], monotone, values, positive, weight), {names[best]: 1.0}
+    # A method is fitted to the divided scores of positive and other rows.
+    calibrator.unit_, calibrator.classes_ = pool.unit_, pool.classes_
     means = np.average(log_loss, axis=1, weights=weight)
     comparisons = [
         MethodComparison(

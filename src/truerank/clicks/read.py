@@ -78,8 +78,8 @@ def read_clicks(
     if isinstance(first_position, bool) or first_position not in (0, 1):
         raise InvalidInputError(argument="first_position", expected="0 or 1", value=first_position)
     path = source if isinstance(source, str | os.PathLike) else None
-    kind = "table" if path is None else format or ("ubi" if queries is not None else _kind(path))
-    check_choice(kind, "format", ("table", "json-lines", "ubi"))
+    kind = format or ("table" if path is None else "ubi" if queries is not None else _kind(path))
+    check_choice(kind, "format", ("table",) if path is None else ("table", "json-lines", "ubi"))
     if queries is not None and kind != "ubi":
         raise InvalidInputError(
             "queries requires a UBI log", argument="queries", remedies=[Remedy(format="ubi"), "leave queries out"]

@@ -189,6 +189,8 @@ def _document_of(how: str | Mapping[str, str] | Callable[[str], str]) -> Callabl
         return lambda name: known.get(name, name)
     if callable(how):
         return how
+    if not how:
+        raise InvalidInputError(argument="collapse", expected="a separator or a regular expression", value=how)
     try:
         pattern = re.compile(how)
     except re.error:

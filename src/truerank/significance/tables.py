@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.core.printing import counted
@@ -389,7 +390,8 @@ class Comparison(Compared):
         return comparison_text.systems_table(self, style)
 
     def text(self, style: str = "text") -> str:
-        """Return the tables with all that is known about them, in a style of `styled_table`."""
+        """Return the tables with all that is known about them, as "text", "markdown", "latex" or "html"."""
+        check_choice(style, "style", ("text", "markdown", "latex", "html"))
         return comparison_text.tables(self, style)
 
     def __str__(self) -> str:
