@@ -31,7 +31,6 @@ def test_whole_multiples_are_copies(weight, counts):
 
 
 def test_equal_weights_are_none():
-    assert RowCopies.of(None) is None
     assert RowCopies.of(np.full(7, 0.3)) is None
 
 

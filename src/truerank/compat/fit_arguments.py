@@ -139,6 +139,8 @@ def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None
     The column is kept if it is in the `features` (names) of a fitted ranker. A column that differs from `qid` raises
     `InvalidInputError`.
     """
+    if isinstance(X, np.ndarray | RankingData):
+        return X, qid
     X = X.data if hasattr(X, "fit_arguments") else X
     _refuse_foreign(X, _FOREIGN_DATA)
     labels = column_labels(X)

@@ -56,15 +56,19 @@ class Look:
         return Look(n_rows, log_chance, self.names, seen, columns, answers, positions)
 
 
-def warn_of_rows(data: Rows) -> None:
+def warn_of_rows(data: RankingData) -> None:
     """Warn in Python about properties of these rows that change a fit or prevent it.
 
     Warnings do not name queries, so that the folds of a cross-validation do not repeat them. Grades below 0, such as
     the labels -1 and 1, and fractional targets are usual in a fit.
     """
-    for remark in examine(data, quick=True):
+    found = [Remark(code, "", count) for code, (count, _) in _queries(data)]
+    for code, names in _positions(data, _feature_names(data)).items():
+        if names:
+            found.append(Remark(code, _list("feature", names), len(names), names))
+    for remark in found:
         if remark.severity != NOTE and remark.code not in ("negative-grade", "fractional-grade"):
-            warn(RemarkWarning(remark if "feature" in remark.code else Remark(remark.code, "", remark.count)))
+            warn(RemarkWarning(remark))
 
 
 def _look(part: Part, quick: bool) -> Look:

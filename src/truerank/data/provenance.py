@@ -74,8 +74,10 @@ class TrainingSketch:
         single: str | np.ndarray = "",
         of_query: str | np.ndarray = "",
     ) -> None:
-        self.rows, self.ids, self.single = _ascending(rows), _ascending(ids), _ascending(single)
-        self.of_query = _read(of_query)
+        self.rows, self.ids, self.single, self.of_query = map(_read, (rows, ids, single, of_query))
+        for own in (self.rows, self.ids, self.single):
+            if (own[1:] <= own[:-1]).any():
+                raise InvalidInputError("digests must be distinct and ascending", argument="digests")
         if not isinstance(complete, list | tuple) or list(map(type, complete)) not in ([bool] * 2, [bool] * 3):
             raise InvalidInputError(f"complete must be two or three bools, got {complete!r:.60}", argument="complete")
         if len(self.of_query) != len(self.single):
@@ -556,13 +558,6 @@ def keeps_sketch(model: Any) -> bool:
     if hasattr(model, "steps"):
         return keeps_sketch(model.steps[-1][1])
     return model is not None and (hasattr(model, "training_sketch_") or keeps_sketch(getattr(model, "ranker_", None)))
-
-
-def _ascending(digests: str | np.ndarray) -> np.ndarray:
-    found = _read(digests)
-    if (found[1:] <= found[:-1]).any():
-        raise InvalidInputError("digests must be distinct and ascending", argument="digests")
-    return found
 
 
 def _read(digests: str | np.ndarray) -> np.ndarray:

@@ -65,10 +65,8 @@ class RowCopies:
     places: int  # of sorted values: one a copy, but at most four a row, or 131,072
 
     @classmethod
-    def of(cls, weight: np.ndarray | None) -> RowCopies | None:
+    def of(cls, weight: np.ndarray) -> RowCopies | None:
         """Return the copies of rows with these weights (n,), not all 0, or None if every row counts once."""
-        if weight is None:
-            return None
         unit = CopyUnit.of(different_weights(weight), len(weight))
         counts = unit.counts(weight)
         return None if (counts == 1).all() else cls.with_unit(unit, counts, int(counts.sum()), len(weight))

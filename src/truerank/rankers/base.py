@@ -177,7 +177,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         more: dict[str, Any] | None = None,
     ) -> Any:
         """Fit as `fit` documents; `more` are further arguments of the `_fit` of a subclass, by name."""
-        if y is None and "y" in (labels := column_labels(X)):  # a data frame with grades, as `read_table` reads it
+        if y is None and hasattr(X, "columns") and "y" in (labels := column_labels(X)):  # as `read_table` reads it
             y, X = X["y"], X[[label for name, label in labels.items() if name not in ("y", "docid")]]
         X, qid, call = fit_call(self, X, qid, eval_set, other)
         there, sets, more = rows_elsewhere(X, y, qid), call.sets, more or {}

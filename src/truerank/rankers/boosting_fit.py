@@ -108,7 +108,11 @@ class BoostingFit:
     def run(self) -> Grown:
         """Grow the trees."""
         settings, data, model, progress = self.settings, self.data, self.model, self.progress
-        tables = self._categories()
+        tables: CategoryTables | None = None
+        if model is not None and model.begun and model.tables is not None:
+            tables = self._encoded(model.tables)
+        elif settings.categories is not None:
+            tables = self._categories(settings.categories)
         p_swap, columns = self._columns()
         plan = replace(self.plan, rules=self.leaves.search_rules(self.plan.rules, columns, p_swap))
         linear = None if model is None else model.start.linear
@@ -171,17 +175,16 @@ class BoostingFit:
             float(np.abs(np.asarray(self.alone.y)).max(initial=0.0)), None if weight is None else float(weight.max())
         )
 
-    def _categories(self) -> CategoryTables | None:
-        """Return the tables of categorical columns or None, and send the statistics of their rows to the parts."""
-        data, model, columns = self.data, self.model, self.settings.categories
-        if model is not None and model.begun and model.tables is not None:
-            tables, columns = model.tables, model.tables.features
-            encoded = [tables.encode(X)[:, columns] for X in data.each(_values)]
-            data.statistics(take_statistics, columns, encoded, keep=True)
-            return tables
-        if columns is None:
-            return None
-        if model is not None:
+    def _encoded(self, tables: CategoryTables) -> CategoryTables:
+        """Return the tables of a model, after sending their statistics of the rows to the parts."""
+        encoded = [tables.encode(X)[:, tables.features] for X in self.data.each(_values)]
+        self.data.statistics(take_statistics, tables.features, encoded, keep=True)
+        return tables
+
+    def _categories(self, columns: np.ndarray) -> CategoryTables:
+        """Return the tables of categorical columns, after sending the statistics of their rows to the parts."""
+        data = self.data
+        if self.model is not None:
             raise InvalidInputError(
                 "a model with categorical features cannot be continued. Set warm_start=False",
                 argument="categorical",
@@ -267,9 +270,8 @@ def _copies(data: RowSource) -> tuple[CopyUnit | None, RowCopies | None]:
     """Return the weight of one copy and the copies of the rows; both are None if every row counts once."""
     if data.alone is not None:
         weight: Any = data.alone.data.row_weight
-        copies = RowCopies.of(weight)
-        unit = None if copies is None else CopyUnit.of(different_weights(weight), len(weight))
-        return unit, copies
+        copies = None if weight is None else RowCopies.of(weight)
+        return None if copies is None else CopyUnit.of(different_weights(weight), len(weight)), copies
     unit = copy_unit(data)
     if unit is None:
         return None, None

@@ -172,8 +172,6 @@ class CategoryColumns(Ranker):
         return X
 
     def _category_columns(self, n_features: int) -> np.ndarray | None:
-        """Return the columns that hold categories, int64 (u,), or None."""
-        if self.categorical is None:
-            return None
+        """Return the columns that `categorical` names, int64 (u,), or None for no column."""
         found = columns_of(self.categorical, "categorical", n_features, list(getattr(self, "feature_names_in_", [])))
         return found if len(found) else None

@@ -21,7 +21,7 @@ from truerank.rankers.column_settings import CategoryColumns, monotone_signs
 from truerank.trees.boosting import Progress
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.kept_parts import keep, kept, kept_or_none, names_of
+from truerank.trees.kept_parts import NAMES, keep, kept, kept_or_none
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.places import FlatPlaces, PlaceTable
 from truerank.trees.linear_start import LinearStart, Start
@@ -99,7 +99,7 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
         ranker.__dict__.pop(name, None)
         if hasattr(begun, name):
             setattr(ranker, name, getattr(begun, name))
-    ranker._prepare()
+    ranker._prepare(kept(ranker, Ensemble))
 
 
 def _check_same(argument: str, *facts: tuple[str, Any, Any, str]) -> None:
@@ -153,15 +153,15 @@ def fit_settings(ranker: Any) -> dict[str, str]:
 def _texts(kind: Any) -> dict[str, str]:
     """Return the declarations of a part's arrays (`core/schema.py`) by their names in a ranker."""
     texts = spelled(kind.FIELDS)
-    return {name: texts[one.name] for name, one in zip(names_of(kind), fields(kind))}
+    return {name: texts[one.name] for name, one in zip(NAMES[kind], fields(kind))}
 
 
 # Fitted arrays.
-TREES = (*names_of(Ensemble), "tree_gains_", "validation_scores_")
-CATEGORIES = names_of(CategoryTables)
+TREES = (*NAMES[Ensemble], "tree_gains_", "validation_scores_")
+CATEGORIES = NAMES[CategoryTables]
 PROPENSITIES = ("click_propensities_", "skip_propensities_")
 # Only with some settings.
-OF_SOME = ("p_swap_", *names_of(FlatPlaces), "start_weights_", "statistic_columns_", *names_of(Scaling),
+OF_SOME = ("p_swap_", *NAMES[FlatPlaces], "start_weights_", "statistic_columns_", *NAMES[Scaling],
            *PROPENSITIES, *CATEGORIES)  # fmt: skip
 
 
@@ -284,7 +284,8 @@ class FittedTrees(CategoryColumns):
             self.start_weights_ = start.linear.weights
         if columns.scaling is not None:
             keep(self, columns.scaling)
-        keep(self, Ensemble(*map(np.stack, zip(*progress.trees))))
+        trees = Ensemble(*map(np.stack, zip(*progress.trees)))
+        keep(self, trees)
         self.tree_gains_ = np.stack(progress.gains)
         self.validation_scores_ = np.array(progress.valid, dtype=np.float64)
         change = np.array(progress.change, dtype=np.float64)
@@ -298,7 +299,7 @@ class FittedTrees(CategoryColumns):
             keep(self, grown.tables)
         for name, values in grown.propensities.items():
             setattr(self, f"{name}_", values)
-        self._prepare()
+        self._prepare(trees)
         self._fitted_with = fit_settings(self)
 
     def model_params(self: Any) -> dict[str, Any]:
@@ -326,8 +327,8 @@ class FittedTrees(CategoryColumns):
         weights = getattr(self, "start_weights_", None)
         return Start(self.start_, None if weights is None else LinearStart(weights, kept(self, Scaling)))
 
-    def _prepare(self) -> None:
-        self._predictor = self.kind_of_leaves.predictor(kept(self, Ensemble), self)
+    def _prepare(self, trees: Ensemble) -> None:
+        self._predictor = self.kind_of_leaves.predictor(trees, self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "_predictor"}
@@ -335,7 +336,7 @@ class FittedTrees(CategoryColumns):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "tree_values_"):
-            self._prepare()
+            self._prepare(kept(self, Ensemble))
 
     def check_model(self) -> None:
         """Check after loading that the arrays of the trees fit together."""
@@ -355,4 +356,4 @@ class FittedTrees(CategoryColumns):
         if kind.needs_places:
             check_fields(self, {"p_swap_": "float"})
             kept(self, FlatPlaces).check(p, trees)
-        self._prepare()
+        self._prepare(trees)

@@ -330,9 +330,10 @@ class ObliviousBoosting(FittedTrees):
         continued = "" if model is None else "init_model" if model.begun else "warm_start"
         objective = objective_of(self, self._measure(), parts, continued)
         self._choose_leaves(partial(rows_for_trials, parts), model is not None)
+        categories = None if self.categorical is None else self._category_columns(data.n_features)
         settings = BoostingSettings(
             int(self.borders), self.start, float(self.start_alpha), bool(self.clip), objective, stopping,
-            self.kind_of_leaves, self._plan(), self._category_columns(data.n_features), self.n_jobs,
+            self.kind_of_leaves, self._plan(), categories, self.n_jobs,
         )  # fmt: skip
         grown = BoostingFit(settings, parts, watched, model).run()
         self._keep(grown)
