@@ -10,7 +10,7 @@ from sklearn.base import clone
 import truerank
 from support.refusals import refused
 from truerank.cli import main
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.names import resolve
 from truerank.data.samples import load_sample
 from truerank.io.letor.write import write_letor
@@ -151,6 +151,12 @@ def test_a_grid_with_seeds_gives_each_seed_its_own_choice(rows):
         one = truerank.cross_validate({name: made(name, random_state=seed)}, data, "AP", **settings)
         np.testing.assert_array_equal(many.values[name]["AP"][k], one.per_query[name]["AP"])
     assert many.trained_on == one.trained_on == {name: "1 of 3 folds, with one fold for validation"}
+
+
+def test_rows_that_no_fold_tests_have_no_scores(places, tmp_path, capsys):
+    told(capsys, places["folds"], "--ranker", "ridge", "--scores", str(tmp_path / "scores"))
+    with refused(DataFileError, code="untested-rows"):
+        truerank.evaluate(rows_of(places["folds"]), str(tmp_path / "scores"), "AP")
 
 
 def test_scores_of_published_parts_are_in_the_order_of_each_test_file(places, tmp_path, capsys):

@@ -58,7 +58,10 @@ def read_scores_of(path: str, data: Any, n_rows: int) -> np.ndarray:
     """Read the scores of a file, or of the folder that cross-validation over published folds writes."""
     if not (hasattr(data, "folds") and os.path.isdir(path)):
         return read_scores(path, n_rows)
-    scores = np.zeros(n_rows)
+    scores, tested = np.zeros(n_rows), np.zeros(n_rows, dtype=bool)
     for file, rows in by_fold(path, data).items():
-        scores[rows] = read_scores(file, int(rows.sum()))
+        scores[rows], tested[rows] = read_scores(file, int(rows.sum())), True
+    if not tested.all():
+        what = f"the folds test {int(tested.sum())} of {n_rows} rows, so the others have no scores. Add the other folds"
+        raise DataFileError(what, path, code="untested-rows")
     return scores
