@@ -97,6 +97,16 @@ def test_advice_compares_with_the_best_run_too():
     assert "worse" in worse.reason
 
 
+def test_the_best_run_by_an_error_has_the_fewest():
+    qrels = {f"t{q}": {f"d{k}": int(k < 3) for k in range(9)} for q in range(9)}
+    good, bad = ({q: {d: sign * int(d[1]) for d in own} for q, own in qrels.items()} for sign in (-1.0, 1.0))
+    found = cross_validate_fusion(RunPool({"bad": bad, "good": good}, qrels), measures="pairs(1,0)", cv=3)
+    assert found.best_runs == ["good"] * 3
+    assert {name: found.per_query["pairs(1,0)"][name].max() for name in ("best-run", "weighted-sum")} == {
+        "best-run": 0.0, "weighted-sum": 0.0
+    }  # fmt: skip
+
+
 def test_order_of_topics_plays_no_part(worth, evidence):
     pool = worth[2]
     order = np.random.default_rng(0).permutation(pool.n_queries)

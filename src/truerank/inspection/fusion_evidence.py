@@ -44,7 +44,8 @@ class FusionEvidence(Result):
         Measures by the name of their mean: "MAP" for AP, else the name of the measure.
     per_query, judged_only : dict of str to dict of str to float64 array (m,)
         Values by measure and method: "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum"
-        (with the runs' training means), "best-run" (the best run on the training topics); also judged documents only.
+        (with the runs' training means, or 1 minus the mean of an error), "best-run" (the best run on the training
+        topics); also judged documents only.
     best_runs : list of str
         The best run on the training topics of each fold.
     held_out : dict of str to Run
@@ -242,6 +243,7 @@ def cross_validate_fusion(
         for name, one in models.items():
             learned[name][rows] = clone(one).fit(training).pool_scores(test)
         means = by_run[first][:, train].mean(axis=1)
+        means = means if parsed[first].higher_is_better else 1.0 - means
         weighted[rows] = comb_sum(test, means)
         best = int(np.argmax(means))
         best_runs.append(pool.names[best])
