@@ -99,7 +99,7 @@ class Cutoff(BaseEstimator):
         Number of queries that tested thresholds.
     needed_ : float
         0 if a threshold gives the guarantee. Else about the number of queries with which the first tested threshold
-        would give it, if its true risk equals the observed risk (binomial tail); inf if this risk exceeds `at_most`.
+        would give it, if its true risk equals the observed risk (binomial tail); inf unless this is below `at_most`.
     answered_, withheld_ : float
         Share of these queries that is answered (or of their documents that is shown); and 1 minus the mean loss of the
         others, NaN if there are none: the cost of the guarantee.

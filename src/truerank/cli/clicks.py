@@ -73,7 +73,7 @@ class Arguments(options.Columns, options.Json):
     log: str | None = mix("clicks on interleaved lists, with the column team", "LOG")
     length: int | None = mix("documents in a list (default: 10)", "N")
     unit: str | None = mix("independent unit (default: session)", choices=("session", "query", "impression"))
-    looks: int | None = mix("number of tests to plan, printed in --json (default: 1)", "N")
+    looks: int | None = mix("number of intervals in --json, evenly spread over the units (default: 1)", "N")
     output: OutputFile | None = option("rows (.parquet, .csv) or lists (JSON lines)", "FILE")
     level: float | None = option("level of the intervals (default: 0.95)", "P")
     seed: int | None = option("random seed (default: 0)", "N")

@@ -83,7 +83,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def opened(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Open a file for reading bytes. Only here, in `exists`, `check_target` and `atomic_write` is a name resolved."""
+    """Open a file for reading bytes. `exists`, `check_target` and `atomic_write` also resolve names of files."""
     return open(path, "rb")
 
 

@@ -531,6 +531,6 @@ def _times(form: ModelForm, factor: float, step: float | None) -> ModelForm:
 
 
 def _from_ordinal(number: np.ndarray) -> np.ndarray:
-    """Return float64 numbers by their positions in the order of all float64 numbers; 0.0 has place 0."""
+    """Return float64 numbers by their positions in the order of all float64 numbers; 0.0 has position 0."""
     bits = np.where(number >= 0, number, np.int64(np.iinfo(np.int64).min) - number)
     return np.ascontiguousarray(bits).view(np.float64)

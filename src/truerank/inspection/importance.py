@@ -50,7 +50,9 @@ class Importance(Result):
     @property
     def summary(self) -> str:
         """A sentence with the features that have a significant loss."""
-        return f"{self.measure} falls without {', '.join(self.shown) or 'no feature'} (corrected p below {LEVEL:.2f})."
+        return (
+            f"{self.measure} is worse without {', '.join(self.shown) or 'no feature'} (corrected p below {LEVEL:.2f})."
+        )
 
     def _figures(self) -> dict[str, Any]:
         seen = None if self.training_queries is None else self.training_queries.to_dict()

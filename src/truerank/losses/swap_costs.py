@@ -3,9 +3,10 @@
 `Measure.swap_deltas` computes a measure again for every swap, in O(n³ log n) for a query. If the rank form is known,
 sums over the ranking give the change for a pair in O(1). For documents at the ranks a < b (from 0) of relevance r:
 
-    SUM (gain_a - gain_b) (w_b - w_a) / norm PRECISION the change at the two ranks, and ± Σ_(a < c < b) r_c / (c + 1)
-    for the hits between them FIRST w at the new first hit minus w at the old one cascade ERR: the terms between them
-    times (1 - R_b) / (1 - R_a), those after b unchanged
+    SUM        (gain_a - gain_b) (w_b - w_a) / norm
+    PRECISION  the change at the two ranks, and ± Σ_(a < c < b) r_c / (c + 1) for the hits between them
+    FIRST      w at the new first hit minus w at the old one
+    cascade    ERR: the terms between them times (1 - R_b) / (1 - R_a), those after b unchanged
 
 w and all terms beyond the limit of ranks are 0. Other measures (ROC, tau, Bpref, a function) use `swap_deltas`.
 

@@ -39,7 +39,7 @@ def distil(data: RowsLike, teacher: Any, student: Any = None, *, eval_set: Ranki
     Raises
     ------
     InvalidInputError
-        If scores are not finite, or as many as the rows, or if the student has another loss.
+        If scores are not finite, or not as many as the rows, or if the student has another loss.
 
     Notes
     -----

@@ -344,7 +344,7 @@ def search_level(hist, n_leaves, places, features, columns, weights, found):
     The objective before the question is 0² / 6 = 0, which is returned.
 
     `hist` is int64 (blocks, n_leaves, 256 * width), one word for each bin; feature `features[j]` is at `places[j]`,
-    counted over all blocks. Of equal gains, the lowest code is selected, then missing values on the right. A feature
+    counted over all blocks. Of equal gains, missing values on the right are selected, then the lowest code. A feature
     that an earlier one surpasses is not computed to the end: its gain is -inf. `search_level_with_rules` adds
     penalties, monotone features and fuzzy borders, and computes every feature.
     """

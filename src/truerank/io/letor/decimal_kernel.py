@@ -83,7 +83,7 @@ def _digits(data, i):
 
 @kernel
 def usual(data, i):
-    """Return the number at position i, the position after it, and 1; 0 if above 18 digits or without a space."""
+    """Return the number at position i, the position after it, and 1; 0 if it has over 18 digits or no space."""
     mantissa, i, digits, decimals = _digits(data, i)
     value = np.nan
     if byte(data, i) == 32 and 1 <= digits <= 18:
