@@ -13,6 +13,7 @@ import truerank
 from support.refusals import refused
 from truerank.cli import main
 from truerank.core.errors import TruerankError
+from truerank.data.ranking_data import Judgements
 from truerank.experiments.gate import gate
 from truerank.io.documents import Document
 from truerank.io.gold_sets import matched_spans, read_gold
@@ -168,6 +169,19 @@ def test_segments_of_rows_and_of_queries_agree(form, judged):
     assert {name: set(map(str, one.query_ids)) for name, one in experiment.by_segment().items()} == {
         language: {q for q, own in LANGUAGES.items() if own == language} for language in ("de", "en")
     }
+
+
+def test_segments_by_row_go_with_judgements_and_a_single_query():
+    judgements = Judgements(np.array([1.0, 0, 1, 0]), np.array([0, 2, 4]))
+    scores = {"old": np.arange(4.0), "new": -np.arange(4.0)}
+    for grades, labels, expected in ((judgements, list("aabb"), ["a", "b"]), ([1, 0, 1, 0], ["a"] * 4, ["a"])):
+        assert truerank.Experiment(grades, scores, "AP", segments=labels).segment_names().tolist() == expected
+
+
+def test_measures_that_are_no_means_are_evaluated_with_segments():
+    experiment = truerank.Experiment(GOLD, {"old": noisy(1.0, 0), "new": noisy(2.0, 1)}, "GMAP", segments=LANGUAGES)
+    assert "segments" not in experiment.evaluate().to_dict()
+    assert set(experiment.by_segment()) == {"de", "en"}
 
 
 def test_segments_of_rows_that_differ_in_a_query_are_refused():

@@ -509,8 +509,8 @@ class Experiment:
 
     @cached_property
     def compared_segments(self) -> dict[str, Any]:
-        """The results of the first measure in each segment, by system; see `truerank.experiments.segments`."""
-        if self.segments is None or len(self.judged) < 2:
+        """The results of the first measure, a mean, in each segment, by system; see `truerank.experiments.segments`."""
+        if self.segments is None or len(self.judged) < 2 or next(iter(self.measures.values())).AGGREGATE != "mean":
             return {}
         return dict(resolve("truerank.experiments.segments:compared_segments")(self))
 

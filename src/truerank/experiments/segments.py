@@ -9,8 +9,8 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.data.columns import dense_column, names_of
-from truerank.data.grouping import group_rows, id_text, id_texts, value_of_each_query
-from truerank.data.ranking_data import RankingData
+from truerank.data.grouping import Grouping, group_rows, id_text, id_texts, value_of_each_query
+from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.gold_sets import GoldSet, read_gold
 from truerank.io.rows import Known, RowsAt, check_column
 from truerank.significance.gate import GateLine, segment_lines, with_all_queries
@@ -50,7 +50,12 @@ def labels_of_rows(place: RowsAt | None, known: Known, segments: Any, data: Any,
     if isinstance(segments, Mapping):
         return segments
     if not isinstance(segments, str):
-        grouping = group_rows(given[1]) if data is None else data
+        judged, qid = given
+        grouping = data
+        if isinstance(judged, Judgements):
+            grouping = Grouping(judged.offsets, judged.query_ids, None, 0)
+        elif data is None:
+            grouping = group_rows(qid, len(judged))
         own = value_of_each_query(segments, grouping, "segments", *given)
         return dict(zip(map(str, grouping.query_ids.tolist()), id_texts(own.tolist())))
     rows = None if place is None else place.chosen([segments], known, {segments: None})
