@@ -125,7 +125,7 @@ def test_queries_without_a_result_count_0_and_are_counted():
     expected = evaluate(GOLD, as_scores(read_results(few)), "RR", topics="all")["RR"]
     assert found.lines[0].new == pytest.approx(expected)
     assert sum("without a result" in remark for remark in found.notes) == 1
-    assert sum("left out" in remark for remark in found.notes) == 1
+    assert sum("not in the gold set" in remark for remark in found.notes) == 1
     with pytest.raises(InvalidInputError):
         gate(GOLD, {"other": ["a"]}, lists())
 

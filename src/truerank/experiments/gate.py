@@ -184,7 +184,7 @@ def _check_margin(margin: float, new: np.ndarray, old: np.ndarray, measure: Meas
     loss, n = failing_loss(old, new, measure), int(np.count_nonzero(~np.isnan(new + old)))
     if loss is not None and n and margin <= (least := least_margin(loss, n)):
         raise InvalidInputError(
-            f"with {counted(n, 'query')}, margin={margin:g} is too small: even equal systems would fail. Use at "
+            f"with {counted(n, 'query')}, margin={margin:g} is too small: even equal systems do not pass. Use at "
             f"least {least_queries(loss, margin)} queries, or a margin above {least:.4g}",
             argument="margin",
             value=margin,
