@@ -256,7 +256,7 @@ def test_summary_names_promise_and_cost():
     # 14 answered: 4 of 14 lost, P(at most 4 | 14, 1/2) = 0.09; 15 answered: 5 of 15, 0.15; 16: 6 of 16, 0.23.
     assert cutoff.summary() == (
         "With confidence 0.8, the mean loss error of the answered queries is at most 0.5. Answer where the score is "
-        "at least 4: 75.0% of 20 queries. Of the other queries, 0.0% would be right."
+        "at least 4: 75.0% of 20 queries. Of the other queries, 0.0% would be answered correctly."
     )
 
 

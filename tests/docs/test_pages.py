@@ -223,7 +223,7 @@ def test_every_command_has_a_page(monkeypatch, tmp_path):
         text = (tmp_path / f"{name.replace(' ', '-')}.md").read_text(encoding="utf-8")
         assert text.startswith(f"# truerank {name}\n")
         assert f"]({name.replace(' ', '-')}.md)" in (tmp_path / "index.md").read_text(encoding="utf-8")
-        assert {option for option in options_of(name) if option not in ("-h", "--help")} <= set(
+        assert {option for option in options_of(name) if option not in ("-h", "--help", "--help-all")} <= set(
             re.findall(r"`(-[^`]+)`", text)
         )
 

@@ -461,12 +461,12 @@ def test_fractional_grades_are_truncated_as_trec_eval_truncates_them():
         found = evaluate(qrels, run, names.replace(" Rndcg", ""), convention=convention)
         assert dict(found) == dict(evaluate(whole, run, names.replace(" Rndcg", ""), convention=convention))
         assert "truncates" in found.note
-        assert "exchanged" not in found.note
+        assert "swapped" not in found.note
         assert found.empty_by_measure()["nDCG"] == 0
     assert evaluate(qrels, run, "Rndcg")["Rndcg"] == evaluate(whole, run, "Rndcg")["Rndcg"]
     assert evaluate({"1": {"a": 0.5}}, {"1": {"a": 1.5}}, "nDCG").empty_by_measure() == {"nDCG": 1}
     assert evaluate({"1": {"a": 0.5}}, {"1": {"a": 1.5}}, "nDCG(grades='any')")["nDCG(grades='any')"] == 1
-    assert "exchanged" in evaluate(run, whole, "nDCG").note
+    assert "swapped" in evaluate(run, whole, "nDCG").note
     assert "RankLib" in evaluate([0.5, 1], [1, 2], "nDCG", qid=[1, 1]).note
     assert evaluate(whole, run, "nDCG").note == ""
 

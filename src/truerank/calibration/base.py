@@ -167,13 +167,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if not np.isfinite(log_odds).all():
             row = int(np.flatnonzero(~np.isfinite(log_odds))[0])
             raise ModelFileError(
-                f"{type(self).__name__}: its attributes give the log-odds {log_odds[row]} at {scores[row]:g}"
+                f"{type(self).__name__}: its attributes give the log-odds {log_odds[row]} at the score "
+                f"{scores[row]:g}. Fit the calibrator again and save it"
             )
         if (self.always_monotone or getattr(self, "monotone", None) is True) and falls.any():
             row = int(np.flatnonzero(falls)[0])
             raise ModelFileError(
                 f"{type(self).__name__}: it is marked as monotone, but its log-odds fall from {log_odds[row]:g} to "
-                f"{log_odds[row + 1]:g} at {scores[row]:g}"
+                f"{log_odds[row + 1]:g} above the score {scores[row]:g}. Fit the calibrator again and save it"
             )
 
 

@@ -266,7 +266,11 @@ class Cutoff(BaseEstimator):
         if math.isinf(self.threshold_):
             rule = "Answer everything" if self.threshold_ < 0 else "Answer nothing"
             rule = f"{self._verdict()}. {rule}" if self.needed_ else rule
-        cost = "" if math.isnan(self.withheld_) else f" Of the other queries, {self.withheld_:.1%} would be right."
+        cost = (
+            ""
+            if math.isnan(self.withheld_)
+            else f" Of the other queries, {self.withheld_:.1%} would be answered correctly."
+        )
         return f"{start}{promise}. {rule}: {self.answered_:.1%} of {self.n_queries_} queries.{cost}"
 
     def for_export(self, policy: Mapping[str, Any]) -> dict[str, Any]:

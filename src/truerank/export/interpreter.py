@@ -88,7 +88,11 @@ def constants(values: Any) -> Constants:
 def refuse_if(wrong: object, what: str, *values: object) -> None:
     """Raise the error of a text that cannot be evaluated, if something is wrong; `values` fill the text `what`."""
     if wrong:
-        raise InvalidInputError(f"the exported text cannot be evaluated: {what.format(*values)}", code="expression")
+        raise InvalidInputError(
+            f"the exported text cannot be evaluated: {what.format(*values)}. Export to another format, and report this "
+            "as an error of truerank",
+            code="expression",
+        )
 
 
 class Parser:
@@ -117,7 +121,7 @@ class Parser:
         place = 0
         while not self.tokens or self.tokens[-1][0] != "end":
             found: Any = token.match(text, place)
-            refuse_if(found is None, "unknown sign at {!r}", text[place : place + 30])
+            refuse_if(found is None, "unexpected character at {!r}", text[place : place + 30])
             self.tokens.append((str(found.lastgroup), found[str(found.lastgroup)] or "the end"))
             place = found.end()
 

@@ -42,7 +42,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X).transform(X, qid=qid)
 
     def transform(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> np.ndarray:
-        """Map every column of X (n, p) within its query; float64, rows in the caller's order."""
+        """Return float64 (n, p): each value of X mapped within its query and column, rows in the caller's order."""
         check_is_fitted(self, "n_features_in_")
         values: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         grouping = group_rows(qid, len(values))

@@ -40,7 +40,7 @@ FOLDS = 5  # of a calibrated model with a prefitted ranker
 
 
 class Decision(NamedTuple):
-    """The verdict of held-out queries on a candidate: "better", "not worse" (by more than the margin), "worse", …"""
+    """The verdict of held-out queries on a candidate: "better", "not worse" (by the margin), "worse", "undecided"."""
 
     verdict: str
     p: float  # against no difference

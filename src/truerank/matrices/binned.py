@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -140,7 +141,7 @@ def check_edges(edges: ArrayLike, column: int) -> np.ndarray:
     if array.ndim != 1 or len(array) > MAX_EDGES or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
         raise InvalidInputError(
             f"edges of column {column} must be at most {MAX_EDGES} finite numbers in strictly increasing order, "
-            f"got {edges!r}",
+            f"got {len(array)} numbers: {reprlib.repr(array.tolist())}",
             argument="edges",
         )
     return array

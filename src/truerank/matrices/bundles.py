@@ -173,8 +173,9 @@ def add_in_dense_blocks(
 
 @kernel
 def _rank(starts, values, borders, border_starts, default, ranks):
-    """Write the rank of each stored value; return the number not at the default, and whether NaN occurs, by feature.
+    """Write the rank of each stored value to `ranks`.
 
+    Return by feature the number of stored values that do not have the default's rank, and whether NaN occurs.
     `borders` are those of all features, from `border_starts` (p + 1,).
     """
     p = starts.size - 1

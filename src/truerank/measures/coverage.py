@@ -136,7 +136,7 @@ def over_topics(measures: Mapping[str, Measure], topics: str | None = None) -> d
     errors = [name for name, own in measures.items() if not (own.higher_is_better or own.gives("missing_topics"))]
     if topics == "all" and errors:
         raise InvalidInputError(
-            f"{errors[0]}: lower values are better, so that a missing topic with the value 0 would be perfect",
+            f"{errors[0]} cannot count missing topics as 0: lower values are better, and 0 would be perfect",
             argument="topics",
             value=topics,
             remedies=[Remedy(topics="common"), "choose another measure"],

@@ -83,4 +83,7 @@ def finish(model: Any) -> None:
             if names is not None:
                 model.feature_names_in_ = names
         if row.dtype.kind == "f" and not np.isfinite(row).all():
-            raise ModelFileError(f"{name}: its attributes turn a row of zeros into {row.ravel()[:3].tolist()}")
+            raise ModelFileError(
+                f"{name}: a row of zeros becomes {row.ravel()[:3].tolist()}, but finite numbers are required. The file "
+                "is damaged or was edited. Save the model again"
+            )

@@ -370,7 +370,7 @@ def _tell(found: Ratings, esci: bool, grades: object) -> None:
         counts = " and ".join(f"{count} {reason}" for reason, count in found.left_out.items())
         warn(f"{found.name}: left out {counts}, and kept {counted(len(found.grades), 'grade')}")
     if esci:
-        other = Remedy("to give other numbers", grades="E=3 S=2 C=1 I=0")
+        other = Remedy("to confirm or change these numbers", grades="E=3 S=2 C=1 I=0")
         warn(Message(f"{found.name}: E, S, C, I are read as 3, 2, 1, 0", other))
     levels = sorted(set(found.grades))
     shown = ", ".join(f"{level:g}" for level in levels)
