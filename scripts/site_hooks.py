@@ -28,6 +28,27 @@ MOVED = {
 def on_startup(**given: Any) -> None:
     """Show the types of docstrings as they are written: griffe reads `array-like (n,)` as a difference."""
     numpy.parse_docstring_annotation = lambda annotation, *given, **settings: str(annotation).replace("`", "")
+    read = numpy._read_parameters
+
+    def each_by_its_signature(lines: list[str], docstring: Any, **settings: Any) -> tuple[list[Any], int]:
+        """Read parameters; griffe gives those of one line the first one's default and type, or the first choice."""
+        found, end = read(lines, docstring, **settings)
+        declared = {one.name: one for one in getattr(docstring.parent, "parameters", ())}
+        lined = [match for line in lines if (match := re.match(r"([\w, ]+) : .*, default[ :=]+(.+)$", line))]
+        stated = {match[1]: match[2] for match in lined}  # not of several parameters
+        for one in found:
+            own = declared.get(one.name)
+            one.value = stated.get(one.name, one.value if own is None else own.default)
+            if own is not None and any(one.annotation is other.annotation for other in declared.values()):
+                one.annotation = own.annotation
+        return found, end
+
+    numpy._read_parameters = each_by_its_signature
+
+
+def on_page_content(html: str, **given: Any) -> str:
+    """Leave out the dash and the frame of a description that is empty, because the type says everything."""
+    return re.sub(r"\s+–\s*<div class=\"doc-md-description\">\s*</div>", "", html)
 
 
 def _fitted(block: re.Match[str]) -> str:

@@ -82,6 +82,7 @@ def test_every_kind_draws_rows_that_json_holds(results):
         text = json.dumps(chart.to_dict(), allow_nan=False)
         assert "page-" not in text, kind
         assert chart.label in text, kind
+        assert max(map(len, chart.to_dict()["title"])) <= 64, kind  # lines that the width of the chart holds
 
 
 def test_the_rows_are_the_figures_of_the_result(results):

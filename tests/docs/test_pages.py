@@ -10,11 +10,13 @@ after `<!-- not run: reason -->`, one that needs the Cranfield collection, which
 from __future__ import annotations
 
 import argparse
+import ast
 import glob
 import json
 import os
 import pkgutil
 import re
+import runpy
 import shlex
 import shutil
 from contextlib import redirect_stdout
@@ -209,6 +211,34 @@ def test_python_on_pages_fits_the_column():
         if block["kind"] == "python" and len(line) > 96
     ]
     assert wide == []
+
+
+def test_parameters_of_one_line_have_their_own_defaults_and_types(monkeypatch):
+    pytest.importorskip("mkdocs")
+    griffe = pytest.importorskip("griffe")
+    from griffe._internal.docstrings import numpy as parser
+
+    for name in ("_read_parameters", "parse_docstring_annotation"):
+        monkeypatch.setattr(parser, name, getattr(parser, name))
+    runpy.run_path(str(ROOT / "scripts" / "site_hooks.py"))["on_startup"]()
+
+    def read(module, function):
+        docstring = griffe.load(module, search_paths=[ROOT / "src"])[function].docstring
+        (section,) = (one for one in docstring.parse("numpy") if one.kind.value == "parameters")
+        return {one.name: (str(one.annotation), one.value) for one in section.value}
+
+    found = read("truerank.significance.power", "queries_needed")
+    assert found["level"] == ("float in (0, 1)", "0.05")
+    assert found["test"][1] == '"t"'
+    assert read("truerank.experiments.cross_validation", "learning_curve")["convention"] == ("str", "'ranklib'")
+
+
+def test_examples_do_not_become_entries_of_another_section():
+    sections = re.compile(r"^(Parameters|Raises|Returns|Attributes)\n-+\n((?!\w+\n-).*\n)*?>>> ", re.MULTILINE)
+    parts = [part for path in (ROOT / "src").rglob("*.py") for part in ast.walk(ast.parse(path.read_text("utf-8")))]
+    texts = [ast.get_docstring(part) for part in parts if isinstance(part, ast.FunctionDef | ast.ClassDef)]
+    assert len([text for text in texts if text and ">>> " in text]) > 20
+    assert [text for text in texts if text and sections.search(text)] == []
 
 
 def test_every_command_has_a_page(monkeypatch, tmp_path):

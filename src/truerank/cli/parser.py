@@ -57,6 +57,8 @@ class OptionWording(Wording):
     options : dict
         The options of the command, with the name of their value in the help ("" for a flag).
 
+    Examples
+    --------
     >>> OptionWording({"--topics": "TOPICS"}).argument("topics", "common"), OptionWording({}).argument("sparse", True)
     ('--topics common', None)
     """

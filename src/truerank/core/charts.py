@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ class Chart:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the complete Vega-Lite specification."""
-        whole = {"$schema": _SCHEMA, "title": self.label, "description": self.label, "width": 520, **self.spec}
+        named = {"title": wrap(self.label, 64), "description": self.label}
+        whole = {"$schema": _SCHEMA, **named, "width": 520, **self.spec}
         whole["config"] = {"axisY": {"titleLimit": 200, "labelLimit": 300}, "title": {"limit": 520}}
         return dict(_coloured(plain(whole)))
 

@@ -52,6 +52,8 @@ class Remedy:
     **arguments
         The arguments of the call, which are also the options of the command. The user fills in `...`.
 
+    Examples
+    --------
     >>> str(Remedy("for the topics that all runs have", topics="common")), str(Remedy(features=[...]))
     ('pass topics="common" for the topics that all runs have', 'pass features=[...]')
     """

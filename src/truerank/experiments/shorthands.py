@@ -99,6 +99,8 @@ def evaluate(
     Evaluation, or Evaluations by name of systems in a mapping or list
         A dict of means by name, with `.per_query`, counts, `.remarks`, `.to_frame()`, `.to_markdown()`, `.to_dict()`.
 
+    Examples
+    --------
     >>> result = evaluate([1, 0, 0, 1], [0.1, 0.9, 0.5, 0.4], "AP nDCG@10", qid=[7, 7, 8, 8])
     >>> result["AP"], result.per_query["AP"].tolist(), result.query_ids.tolist()
     (0.5, [0.5, 0.5], [7, 8])

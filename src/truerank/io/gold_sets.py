@@ -156,6 +156,8 @@ def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> Result
         For a result without `start` and `end` if the labels are spans. If it were left out, other results would move
         up.
 
+    Examples
+    --------
     >>> gold = GoldSet(as_qrels({"q": {}}), spans={"q": [Span("d", 100, 200)]})
     >>> chunks = [{"doc": "d", "start": start, "end": start + 120} for start in (0, 90, 130)]
     >>> [name for name, _ in matched_spans({"q": chunks}, gold)["q"]]

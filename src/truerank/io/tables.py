@@ -125,6 +125,8 @@ def read_table(
     MissingExtraError
         If a file requires pyarrow, which is not installed.
 
+    Examples
+    --------
     >>> import pandas
     >>> frame = pandas.DataFrame({"qid": ["a", "b", "a"], "y": [1, 0, 2], "bm25": [3.5, 1.0, 2.5]})
     >>> data = read_table(frame)

@@ -103,6 +103,8 @@ class Measure:
     convention : str
         The tool whose rules apply to settings that are not given: see `truerank.measures.conventions`.
 
+    Examples
+    --------
     >>> from truerank.measures import AP, nDCG
     >>> AP(rel=2), nDCG @ 10, nDCG(gain="linear") @ 5
     (AP(rel=2), nDCG@10, nDCG(gain='linear')@5)
