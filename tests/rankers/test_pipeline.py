@@ -128,6 +128,9 @@ def test_what_is_no_ranker(judged):
     X, y, qid = judged
     with refused(InvalidInputError, argument="ranker"):
         fit_ranker(MinMaxInQuery(), RankingData(X, y, qid))
+    with refused(InvalidInputError, argument="ranker") as caught:
+        fit_ranker(RankerPipeline, RankingData(X, y, qid), RankingData(X, y, qid))
+    assert "Write RankerPipeline()" in str(caught.value)
 
 
 def test_the_command_line(judged, tmp_path, capsys):

@@ -181,16 +181,16 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
     Raises
     ------
     InvalidInputError
-        If the ranker lacks `fit` or `predict`.
+        If the ranker lacks `fit` or `predict`, or is a class.
     """
     if isinstance(ranker, Ranker):
         data, valid = data.as_grouped(), None if valid is None else valid.as_grouped()
         return clone(ranker).fit(data, **({} if valid is None else {"eval_set": valid}))
     data = data.in_memory(f"{type(ranker).__name__}, a ranker of another library,")
-    if not hasattr(ranker, "fit") or not hasattr(ranker, "predict"):
-        raise InvalidInputError(
-            f"expected a ranker or a pipeline that ends in one, got {type(ranker).__name__}", argument="ranker"
-        )
+    if isinstance(ranker, type) or not hasattr(ranker, "fit") or not hasattr(ranker, "predict"):
+        name = getattr(ranker, "__name__", type(ranker).__name__)
+        got = f"the class {name}. Write {name}()" if isinstance(ranker, type) else name
+        raise InvalidInputError(f"expected a ranker or a pipeline with fit and predict, got {got}", argument="ranker")
     if hasattr(ranker, "steps"):
         fitted = clone(ranker)
         steps: list[Any] = []
