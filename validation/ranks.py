@@ -14,7 +14,7 @@ from truerank.significance.ranks import rank_sets
 from validation.families import tables
 from validation.harness import FEWEST, Row, average, rate, streams
 
-PROMISE = "The sets of ranks of all systems contain their true ranks at once in at least 94 % of samples."
+PROMISE = "The sets of ranks of all systems simultaneously contain their true ranks in at least 94 % of samples."
 REPLICATIONS = 5_300
 SIZES = (25, 50)
 _RUNS, _LEVEL = 8, 0.05

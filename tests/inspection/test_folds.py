@@ -159,7 +159,7 @@ def test_what_folds_cannot_be(folders, tmp_path):
     with refused(InvalidInputError, argument="cv"):
         cross_validate(RidgeRanker(), DATA, cv=1)
     fold = truerank.Fold("one", np.arange(20), np.arange(0), np.arange(20, 30))
-    with refused(InvalidInputError, argument="cv"):
+    with refused(InvalidInputError, argument="cv", value=DATA.query_ids[20]):
         cross_validate(RidgeRanker(), DATA, cv=[fold, fold])
     with refused(InvalidInputError, argument="repeats"):
         cross_validate(RidgeRanker(), DATA, cv=QueryKFold(3), repeats=2)

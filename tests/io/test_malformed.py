@@ -239,7 +239,7 @@ COMMANDS = [
         "--n-features: must be a whole number of at least 1, got x",
     ),
     ("convert {d}/good.txt {d}/out.txt --groups {d}/sizes.txt", 1, "line 1: the line has a qid, but group sizes"),
-    ("convert {d}/plain.txt {d}/out.txt --groups {d}/sizes.txt", 1, r"plain\.txt: the file has 1 rows, but the group"),
+    ("convert {d}/plain.txt {d}/out.txt --groups {d}/sizes.txt", 1, r"plain\.txt: the file has 1 row, but the group"),
     (
         "convert {d}/broken.txt {d}/out.txt --groups {d}/sizes.txt",
         1,

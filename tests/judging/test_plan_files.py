@@ -86,6 +86,12 @@ def test_grades_are_replaced_only_on_request(tmp_path):
     with refused(InvalidInputError, argument="target", code="exists", remedy={"replace": True}):
         plan.write(path)
     assert path.read_bytes() == graded
+    single = plan_judgements(RUNS, "DCG@3", budget=4)
+    single.grades[np.flatnonzero(single.drawn)[0]] = 2
+    single.write(tmp_path / "single.csv")
+    with pytest.raises(InvalidInputError) as caught:
+        plan.write(tmp_path / "single.csv")
+    assert "has 1 grade that" in str(caught.value)
     filled(plan).write(path)  # the same grades
     with pytest.warns(TruerankWarning, match="is replaced"):
         plan.write(path, replace=True)

@@ -31,6 +31,7 @@ from truerank.core.checks import check_not_masked, is_sparse
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
+from truerank.core.printing import counted
 from truerank.core.schema import check_fields
 from truerank.core.threads import run_blocks
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
@@ -273,7 +274,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rarest = min(int(positive.sum()), int((~positive).sum()))
         calibrator = make_calibrator(_BINARY_FORMS.get(str(self.method), self.method))
         if len(classes) < 2 or rarest < 2:
-            warn(f"{name}: one class has {rarest} row(s), too few to cross-validate. The probability is the prior")
+            what = f"{name}: one class has {counted(rarest, 'row')}, too few to cross-validate"
+            warn(f"{what}. The probability is the prior")
             return [(None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight))]
         scores = np.full(len(positive), np.nan)
         about = f" of {name}" if name.startswith("label") else ""
@@ -356,12 +358,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     value=(number, lacking[0]),
                     code="class-missing-in-fold",
                 )
-        if self.ensemble is True and any(len(np.unique(target[test])) < 2 for _, test in splits):
-            raise InvalidInputError(
-                "ensemble=True calibrates on the rows that each fold holds out, but one of the folds holds out only "
-                "one class. Use ensemble=False, or fewer folds",
-                code="class-missing-in-fold",
-            )
+        for number, (_, test) in enumerate(splits if self.ensemble is True else (), 1):
+            if len(own := np.unique(target[test]).tolist()) < 2:
+                raise InvalidInputError(
+                    f"ensemble=True requires two classes in the held-out rows of each fold, got {own} in fold "
+                    f"{number}{about}. Use ensemble=False, or cv=5",
+                    value=(number, own),
+                    code="class-missing-in-fold",
+                )
         for train, test in splits:
             yield test, self._fit_estimator(estimator, X, target, weight, given, train)
 
@@ -420,9 +424,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def decide(self, X: MatrixLike, *, costs: ArrayLike | None = None, **of_two: float) -> np.ndarray:
-        """Return decisions of least expected cost, `decisions.decide(probabilities, **of_two)`: (n,) or (n, labels).
+        """Return the decisions of least expected cost: an array (n,), or (n, labels) for several labels.
 
-        More than two classes require `costs[c, d]` of decision d for class c, as `decisions.least_expected_cost`.
+        For two classes or several labels, pass the costs of `decisions.decide`, such as `cost_fp`. More classes require
+        `costs[c, d]` of decision d for class c, as in `decisions.least_expected_cost`.
         """
         p, kind = self.predict_proba(X), self._kind()
         if (kind == "classes") != (costs is not None):

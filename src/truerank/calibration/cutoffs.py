@@ -33,7 +33,7 @@ from truerank.significance.corrections import holm
 
 _LARGEST_STAKE = 0.75  # share of the wealth that a loss of 1 may cost
 START, STEP = 0.3, 0.02  # share of the queries that the first tested threshold answers, and that each further one adds
-_ANCHORS = 20  # thresholds whose bounds hold at once
+_ANCHORS = 20  # thresholds whose bounds hold together
 _RIDGE, _ASIDE = 5.0, 0.4  # of the learned query score: penalty, in queries, and share of the queries that fit it
 _MEANINGS = {
     "no-relevant": "have nothing relevant in the top {k}",
@@ -93,8 +93,8 @@ class Cutoff(BaseEstimator):
         Least score of an answered query or a shown document; inf answers nothing.
     curve_ : dict of arrays (t,)
         `threshold`, share `answered` (or shown), number of `queries` in the mean, `risk` (mean loss), `bound` (for this
-        threshold alone, which the test sequence uses) and, with `confidence`, `simultaneous`: wider bounds that hold at
-        once for at most 20 thresholds with ranks fixed beforehand, NaN between them.
+        threshold alone, which the test sequence uses) and, with `confidence`, `simultaneous`: wider bounds that hold
+        together for at most 20 thresholds with ranks fixed beforehand, NaN between them.
     n_queries_ : int
         Number of queries that tested thresholds.
     needed_ : float

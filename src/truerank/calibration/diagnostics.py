@@ -111,8 +111,8 @@ def micro_sign_test(a: ArrayLike, b: ArrayLike) -> SignTest:
 class Reliability(Result):
     """A reliability diagram, with one entry for each bin that has rows, arrays (bins,).
 
-    The consistency band holds the central `level` of the share of positives if every probability is true; NaN with
-    fewer than two groups.
+    If every probability is true, the share of positives lies in the consistency band with the probability `level`.
+    The band is NaN with fewer than two groups.
     """
 
     low: np.ndarray  # border of the bin

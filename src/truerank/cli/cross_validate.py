@@ -127,7 +127,8 @@ def run(args: Arguments) -> int:
 def _seed(args: Arguments, name: str) -> int | None:
     """Return the seed of a ranker. The seed draws the folds of a file too, so a ranker may do without it there."""
     idle = Path(args.folds).is_dir() and name == args.ranker and not args.seeds
-    return args.seed if idle or (_draws(name) and not args.seeds) else None
+    draws = "random_state" in ranker_options.make_ranker(name, {}).get_params()
+    return args.seed if idle or (draws and not args.seeds) else None
 
 
 def _write_scores(args: Arguments, target: str, data: Any, scores: Any) -> None:
@@ -216,11 +217,6 @@ def _curve(args: Arguments, settings: dict[str, Any]) -> int:
     report = found.to_dict()
     record(args, report)
     return common.show(args, report, str(found))
-
-
-def _draws(name: str) -> bool:
-    """Return whether a ranker draws random numbers."""
-    return "random_state" in ranker_options.make_ranker(name, {}).get_params()
 
 
 def _grid(pairs: list[str]) -> dict[str, list[Any]]:

@@ -29,9 +29,9 @@ class Arguments(options.Known, options.Judged, options.Training, options.Json):
     )
     qrels: str | None = option("judgements of --runs, in any format that `truerank convert` reads", "QRELS", to="runs")
     loss: str | None = option(
-        "to decide when to answer: no-relevant@K, irrelevant@K or 1-MEASURE; to decide how many documents to show: "
-        "missed-relevant, no-relevant-shown or irrelevant-shown, for all queries with -overall (default: "
-        "no-relevant@3)",
+        "loss to bound: no-relevant@K, irrelevant@K or 1-MEASURE to decide when to answer; missed-relevant, "
+        "no-relevant-shown or irrelevant-shown to decide how many documents to show, each also with -overall for the "
+        "mean over all queries (default: no-relevant@3)",
         "NAME",
     )
     at_most: float | None = option("bound on the loss (default: 0.1)", "A")
@@ -80,7 +80,7 @@ def _curve(cutoff: truerank.Cutoff) -> str:
     figures = zip(*(curve[name] for name in ("answered", "queries", "risk", "bound", "simultaneous")))
     rows = [[f"{share:.0%}", int(n), *(f"{value:.3f}" for value in values)] for share, n, *values in figures]
     heads = ["answered" if cutoff.kind_ == "answer" else "shown", "queries", "risk", "bound", "simultaneous bound"]
-    note = "Tests in a fixed order (`bound`) select the threshold. Simultaneous bounds hold for all rows at once."
+    note = "Tests in a fixed order (`bound`) select the threshold. Simultaneous bounds hold for all rows together."
     return f"\n\n{table(rows, heads)}\n\n{note}"
 
 

@@ -16,7 +16,7 @@ from truerank.export.format_table import FORMATS
 
 class Arguments(options.Known, options.Statistics, options.Json):
     model: str = argument("a model that `truerank train` or `truerank import` wrote", "MODEL")
-    to: str = option(", ".join(FORMATS), "FORMAT", choices=list(FORMATS))
+    to: str = option(f"format of the export: {', '.join(FORMATS)}", "FORMAT", choices=list(FORMATS))
     output: OutputFile = option("output file", "FILE")
     name: str = option("name of the model, where the format has one", "NAME", default="model")
     feature_names: str | None = option("the engine's names of the columns, one on each line, in order", "FILE")

@@ -131,15 +131,14 @@ def _answered_queries(args: Arguments, qrels: Qrels) -> tuple[list[Document], in
     queries = [query for query in asked if query.id in answered]
     if len(queries) < args.cv:
         raise common.InvalidInputError(
-            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents, but --cv {args.cv} "
-            f"requires at least {args.cv}. Check that the ids of both files agree, or lower --cv (at least 3)"
+            f"{args.queries}, {args.qrels}: {len(queries)} of {len(asked)} queries have relevant documents, but --cv "
+            f"{args.cv} requires at least {args.cv}. Check that the ids of both files agree, or lower --cv (at least 3)"
         )
     return queries, len(asked)
 
 
 def _about_nothing(names: Sequence[str]) -> str:
-    what = f"{len(names)} queries with relevant documents find no document and count 0 for every ranking"
-    return f"{what}: {common.few(names)}"
+    return f"these queries with relevant documents find no document, and count 0 in each ranking: {common.few(names)}"
 
 
 def _serve(found: TextEvidence, args: Arguments) -> str | None:

@@ -1,4 +1,4 @@
-"""Confidence sequences: intervals of a mean that hold at all times at once, for any number of looks.
+"""Confidence sequences: intervals of a mean that hold simultaneously at all times, for any number of looks.
 
 For x_1, x_2, … in [0, 1] and a candidate mean m, two bets against m have the capital
 

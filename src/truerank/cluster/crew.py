@@ -24,7 +24,7 @@ from truerank.cluster.communicator import Communicator, size_of
 from truerank.cluster.member import Call, Failure, Member, Nodes, Step, fold
 from truerank.cluster.partition import Source
 from truerank.core.errors import ClusterError
-from truerank.core.printing import note
+from truerank.core.printing import counted, note
 from truerank.core.threads import resolve_n_jobs
 from truerank.data.rows import Merge, add
 from truerank.trees.shared_growth import FAN_IN
@@ -323,7 +323,8 @@ class Crew:
                 of.pop(address, None)
         if lost:
             self.n_lost += len(lost)
-            note(f"truerank: lost {len(lost)} worker(s). Other workers read {homeless} partition(s) again")
+            again = f"Other workers read {counted(homeless, 'partition')} again"
+            note(f"truerank: lost {counted(len(lost), 'worker')}. {again}")
 
     def _give_up(self, silent: set[str]) -> None:
         for address in sorted(silent):

@@ -284,9 +284,8 @@ def weights_by_row(weight: ArrayLike, data: RankingData) -> Any:
 
 
 def _is_set(value: object) -> bool:
-    return (isinstance(value, tuple | list) and len(value) in (2, 3) and np.ndim(value[0]) == 2) or hasattr(
-        value, "offsets"
-    )
+    arrays = isinstance(value, tuple | list) and len(value) in (2, 3) and np.ndim(value[0]) == 2
+    return arrays or hasattr(value, "offsets")
 
 
 def _of_each(values: Any, count: int, name: str, owner: str) -> list[Any]:

@@ -120,8 +120,10 @@ def folds_of(
         for k, test in enumerate(tests):
             valid = tests[k - 1] if validate else none
             folds.append(Fold(str(k + 1), np.setdiff1d(every, np.concatenate([test, valid])), valid, test))
-    if len(np.concatenate([none, *(fold.test for fold in folds)])) > len(tested_queries(folds)):
-        raise InvalidInputError("cv: a query is in the test sets of two folds. Test each query once", argument="cv")
+    tested, times = np.unique(np.concatenate([none, *(fold.test for fold in folds)]), return_counts=True)
+    if len(twice := tested[times > 1]):
+        what = f"cv: query {(own := data.query_ids[twice[0]])} is in several test sets. Test each query once"
+        raise InvalidInputError(what, argument="cv", value=own)
     return folds
 
 

@@ -320,9 +320,9 @@ def _unexplained(
 ) -> int:  # fmt: skip
     """Count rows whose score in the export is not the model's score of the values that the programs read.
 
-    `meant` has the scores of the first rows, nan for those that are not compared. Features as float32 may give the
-    model's score of the rounded row, and either side of a threshold that float32 merges with a float64 number, or that
-    Solr's slack cannot express.
+    `meant` has the scores of the first rows, nan for those that are not compared. With float32 features,
+    the score may also be that of the rounded row. Rows with a feature at a threshold that float32 or Solr's slack
+    cannot resolve are not counted.
     """
     X, tolerance = X[: len(meant)], tolerance[: len(meant)]
     possible, excused = [meant], np.isnan(meant)

@@ -205,10 +205,10 @@ def _check_queries(kind: str, queries: dict[str, Any], names: Sequence[str], ind
     lacking = [own for own in names if own not in queries.get("features", {})] if kind == "painless" else []
     if lacking:
         raise InvalidInputError(
-            f"queries lacks {lacking[:5]}. Pass one query for base and one for each feature", argument="queries"
+            f'queries["features"] lacks {lacking[:5]}. Pass a query for each feature of the model', argument="queries"
         )
     if "base" not in queries:
-        raise InvalidInputError("queries has no 'base'. Pass the base query, and the parameters of the features")
+        raise InvalidInputError("queries has no base query. Pass queries={'base': {'match': {...}}, ...}")
     if not index:
         raise InvalidInputError("the index to search is missing", argument="index", remedies=[Remedy(index=...)])
 

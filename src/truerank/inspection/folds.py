@@ -82,10 +82,8 @@ def _fitted(
     stops, best, means = uses_validation(tried) and not refit, 0, list[float]()
     fitted: Any = None
     if len(tried) > 1 and not len(fold.valid):
-        raise InvalidInputError(
-            "grid requires validation queries, but a fold has none. Pass cv=5, or folds with validation queries",
-            argument="grid", code="no-validation",
-        )  # fmt: skip
+        what = f"grid requires validation queries, but fold {fold.name} has none. Pass cv=5, or folds that have them"
+        raise InvalidInputError(what, argument="grid", code="no-validation")
     if len(fold.valid) and (stops or len(tried) > 1):
         train, valid = data.take_queries(fold.train), data.take_queries(fold.valid)
         for number, (_, ranker) in enumerate(tried):

@@ -64,18 +64,16 @@ def decide(
     measure: Measure | None = None,
     random_state: RandomState = 0,
 ) -> Decision:
-    """Return the verdict on a candidate from values (m,) by query of it and another model; higher is
-    better.
+    """Return the verdict on a candidate from its values (m,) by query and those of another model; higher is better.
 
     "better" requires a p below the level, a gain by the test itself, and a mean that does not fall. "not worse"
-    requires a margin and a test of the mean, and is decided as `compare` does, with the interval at the level.
+    requires a margin and test "randomisation" or "t". The interval has the level, and decides as in `compare`.
     `measure` is the measure of the values, before any change of sign. `look` counts from 1.
     """
     check_choice(test, "test", TESTS)
     if margin > 0 and test not in OF_MEANS:
         raise InvalidInputError(
-            f"margin={margin:g} requires a test of the mean, but the {test} test is not one. Choose randomisation or t",
-            argument="margin",
+            f"margin={margin:g} requires test 'randomisation' or 't', got {test!r}", argument="margin"
         )
     level = level_of(look, level)
     differences = paired_differences(candidate, against)
@@ -201,8 +199,8 @@ def retrain(
         Significance level of the first comparison. From the second comparison on, the k-th comparison on the same
         queries has the level / (k (k - 1)), as counted by `history`.
     margin : float >= 0, default 0
-        Loss up to which a candidate is also promoted, in the unit of the measure (non-inferiority). A
-        margin requires a test of the mean.
+        Loss up to which a candidate is also promoted, in the unit of the measure (non-inferiority).
+        Requires test "randomisation" or "t".
     reference : fitted ranker, optional
         With a margin, the last model that was promoted as better. The candidate is compared with the reference, so that
         losses of `margin` do not add up. Default: production.

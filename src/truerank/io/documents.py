@@ -34,6 +34,7 @@ from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
 from truerank.core.files import naming
 from truerank.core.names import repeated
+from truerank.core.printing import counted
 from truerank.core.types import PathLike
 from truerank.data.grouping import id_text, is_missing
 from truerank.io.columnar import first_line, open_columnar
@@ -149,7 +150,7 @@ def read_documents(
         more = "" if n_skipped <= len(skipped) else f"; and {n_skipped - len(skipped)} more"
         warn(f"{name}: bad documents were left out: {n_skipped} ({'; '.join(skipped)}{more})")
     if n_html:
-        warn(f"{name}: HTML tags in {n_html} document(s) are indexed as words. Remove the tags first")
+        warn(f"{name}: HTML tags in {counted(n_html, 'document')} are indexed as words. Remove the tags first")
     if n_empty:
         warn(f"{name}: documents without text ({n_empty}) are kept with length 0, and no query will find them")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError
+from truerank.core.printing import counted
 from truerank.core.types import ArrayLike
 from truerank.data.grouping import queries_of_sizes
 from truerank.io.streams import Source, open_output
@@ -121,6 +122,5 @@ class _Named:
                     row += 1
                 yield content + b"\n"
             if row < len(qid):
-                raise DataFileError(
-                    f"the file has {row} rows, but the group sizes sum to {len(qid)}. Correct the sizes", stream.name
-                )
+                what = f"the file has {counted(row, 'row')}, but the group sizes sum to {len(qid)}. Correct the sizes"
+                raise DataFileError(what, stream.name)

@@ -434,9 +434,9 @@ def _arrow() -> Any:
 
 
 def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
-    """Read a file as an Arrow table, or text without pyarrow as a `TextTable`; the columns `texts` stay text.
+    """Read a file as an Arrow table; without pyarrow, read a text file as a `TextTable`.
 
-    In such a column, "007" is not 7.
+    The columns `texts` stay text: "007" is not 7.
     """
     if kind is None:
         raise InvalidInputError(f"{path}: the file name of a table must end in {', '.join(KINDS)}", code="file-name")

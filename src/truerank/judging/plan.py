@@ -16,6 +16,7 @@ import numpy as np
 from truerank.core.checks import check_number
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
 from truerank.core.files import atomic_write, read_text
+from truerank.core.printing import counted
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import MeasureLike, PathLike, RandomState
 from truerank.io.delimited import dialect
@@ -131,7 +132,7 @@ class Plan:
         own = dict(zip(self.keys, self.grades.tolist()))
         lost = [key for key, grade in zip(old.keys, old.grades.tolist()) if grade == grade and own.get(key) != grade]
         first = "topic {}, document {}".format(*lost[0]) if lost else ""
-        return first and f"the file has {len(lost)} grades that the new plan lacks (the first: {first})"
+        return first and f"the file has {counted(len(lost), 'grade')} that the new plan lacks (the first: {first})"
 
     def __str__(self) -> str:
         rounds = f"{self.n_rounds} round{'s' if self.n_rounds > 1 else ''}"
@@ -192,7 +193,7 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
 def _row(cells: list[str], places: list[int], mark: str) -> tuple[Any, ...]:
     """Return the values of a row of a file, in the order of `COLUMNS`; `mark` is the decimal mark."""
     if len(cells) <= max(places):
-        what = f"the row has {len(cells)} columns, fewer than the header. Quote cells that contain commas"
+        what = f"the row has {counted(len(cells), 'column')}, fewer than the header. Quote cells that contain commas"
         raise InvalidInputError(what, code="columns")
     topic, document = (re.sub("^'", "", cells[k]) if _FORMULA.match(cells[k]) else cells[k] for k in places[:2])
     number, budget, chance, asked, grade = (cells[place].strip().replace(mark, ".").lower() for place in places[2:])

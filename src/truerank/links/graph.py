@@ -13,6 +13,7 @@ from scipy import sparse
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.printing import counted
 from truerank.io.letor.grammar import check_bytes
 from truerank.io.streams import Source
 
@@ -104,9 +105,8 @@ def read_links(source: object) -> LinkGraph:
                 if not words or words[0].startswith(b"#"):
                     continue
                 if len(words) != 2:
-                    raise DataFileError(
-                        f"expected 'source target', got {len(words)} columns", stream.name, number, code="columns"
-                    )
+                    what = f"expected 'source target', got {counted(len(words), 'column')}"
+                    raise DataFileError(what, stream.name, number, code="columns")
                 ends.extend(numbers.setdefault(word, len(numbers)) for word in words)
             first += len(lines) - 1
         name = stream.name

@@ -127,7 +127,7 @@ def check_topics(topics: str | None) -> None:
 
 
 def over_topics(measures: Mapping[str, Measure], topics: str | None = None) -> dict[str, Measure]:
-    """Return the measures with a rule for topics that a run lacks: "all" counts them 0, otherwise it is left out.
+    """Return the measures with a rule for topics that a run lacks: "all" counts them 0, others leave them out.
 
     Raise InvalidInputError for "all" with a measure that is better when lower, where 0 is perfect.
     """

@@ -247,7 +247,7 @@ class ObliviousBoosting(FittedTrees):
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
-        """Whether X may be sparse: unless a setting standardises or encodes columns."""
+        """Whether X may be sparse; not if a setting standardises or encodes columns."""
         given = self.leaves.get("kind") if isinstance(self.leaves, dict) else self.leaves
         if isinstance(given, str) and given != "auto":
             given = KINDS.get(given)

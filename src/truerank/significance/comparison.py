@@ -132,14 +132,11 @@ def compare_measures(
     check_choice(correction, "correction", CORRECTIONS)
     if correction == "max-t" and test not in OF_MEANS:
         raise InvalidInputError(
-            f"correction 'max-t' requires a test of means, but test={test!r} is not. Choose correction 'holm'",
+            f"correction 'max-t' requires test 'randomisation' or 't', got {test!r}. Choose correction 'holm'",
             argument="correction",
         )
     if margin is not None and test not in OF_MEANS:
-        raise InvalidInputError(
-            f"margin requires a test of means, but test={test!r} is not. Choose 'randomisation' or 't'",
-            argument="margin",
-        )
+        raise InvalidInputError(f"margin requires test 'randomisation' or 't', got {test!r}", argument="margin")
     margin = checked_margin(margin)
     names = list(measured[0].per_query)
     if baseline == "first" and "first" not in names:

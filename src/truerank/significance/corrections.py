@@ -231,7 +231,7 @@ def simultaneous_intervals(
     level: float = 0.95,
     random_state: RandomState = 0,
 ) -> Simultaneous:
-    """Return intervals of mean differences that contain all the true means at once with probability `level`.
+    """Return intervals of mean differences that simultaneously contain all true means with probability `level`.
 
     Use these intervals for a selected mean, such as the mean of the best of several systems. The intervals are the
     single-step intervals of `divided_step_down`, so its p can be below 0.05 although the interval contains 0.

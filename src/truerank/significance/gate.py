@@ -7,8 +7,8 @@ A commit FAILs if a loss is significant, PASSes if a loss above δ is excluded, 
   level is 0.05/N. With several looks, the intervals are Student's with Bonferroni's correction, because random signs
   underestimate a skewed tail. The longer end is corrected for skewness (Hall 1992). Each deviation is then at least the
   root mean square of all deviations, since a segment without a rare loss underestimates it.
-* If no query gains as much as the mean query loses, a FAIL of the whole set requires that one more query does not hide
-  the loss. This query gains what a query of the baseline can gain.
+* If no query gains as much as the mean query loses, a FAIL of the whole set requires that the loss remains significant
+  after one more query is added, which gains what a query of the baseline can gain.
 * PASS requires that the whole set is "better", or "not worse by more than δ" (`significance.intervals.Verdict`).
 * Floors (least means, largest losses) are a separate family, with the level 0.05/N divided by the number of floors.
 

@@ -263,7 +263,7 @@ def decided(
     test: str, differences: np.ndarray, margin: float | None = None, loss: float | None = None, level: float = LEVEL,
     **options: Any,
 ) -> Verdict:  # fmt: skip
-    """Return the verdict of a test of the mean on the differences (n,) of one pair; `options` belong to the test."""
+    """Return the verdict of `test`, "randomisation" or "t", on the differences (n,) of one pair, with its `options`."""
     found = paired_tests(test, differences[:, None], level=level, **options)
     interval = Interval(found.mean.item(), found.low.item(), found.high.item())
     return Verdict(interval, found.p.item(), found.topics.item(), found.deviation.item(), margin, loss, level)

@@ -100,7 +100,9 @@ def methods_text(results: Mapping[str, Any], topics: str | None = None, seed: An
     if first.look > 1:
         lines.append(f"This is comparison {first.look} on these queries, for which the level is divided.")
     if first.rank_sets:
-        lines.append(f"The sets of ranks hold for all systems at once with 95 % confidence {_cited('mogstad2024')}.")
+        lines.append(
+            f"The sets of ranks hold simultaneously for all systems with 95 % confidence {_cited('mogstad2024')}."
+        )
     parts = re.split(r"( \\cite{[^}]*})", " ".join(lines))
     paragraph = "".join(f"~{part[1:]}" if part.startswith(r" \cite{") else latex_escaped(part) for part in parts)
     cited = [key for keys in re.findall(r"\\cite{([^}]+)}", paragraph) for key in keys.split(",")]

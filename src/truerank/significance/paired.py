@@ -250,11 +250,10 @@ def paired_tests(
 ) -> Paired:
     """Return p-values of differences (n topics, h comparisons), and the intervals that agree with the test.
 
-    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least `level`. The interval is for
-    the mean ("t" and "randomisation"), the pseudo-median ("wilcoxon"), or the share of wins ("sign"), which contains
-    1/2 instead of 0. For fewer than two topics, p and the interval are NaN. If all differences are equal, the interval
-    of the mean and the p of the t-test are NaN. If all differences are 0, p is 1. `own` is the p (h,) of the
-    randomisation test, if already known.
+    A NaN marks a topic without a value. The interval is for the mean ("t" and "randomisation"), the pseudo-median
+    ("wilcoxon"), or the share of wins ("sign"). It contains 0, or 1/2 for "sign", exactly if p is at least `level`. For
+    fewer than two topics, p and the interval are NaN. If all differences are equal, the interval of the mean and the p
+    of the t-test are NaN. If all differences are 0, p is 1. `own` is the p (h,) of the randomisation test, if known.
     """
     d = as_differences(differences)
     topics, mean, deviation = moments(d)

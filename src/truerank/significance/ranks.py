@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 MOST_GROUPS = 200
-RANKS = "`ranks`: the ranks that a system can have, for all systems at once with 95 % confidence"
+RANKS = "`ranks`: the ranks that a system can have, simultaneously for all systems with 95 % confidence"
 
 
 def rank_sets(better: np.ndarray) -> list[tuple[int, int]]:
     """Return the lowest and highest rank that each of k systems can have, given all significant differences.
 
     `better` (k, k) is true if the row's system is significantly better than the column's, by tests of all pairs with a
-    correction for the family. All true ranks are then in their sets at once with at least the confidence of the family.
+    correction such as Holm's. All true ranks are then in their sets with at least the confidence of these tests.
     If no pair is wrong, a system ranks below all better and above all worse systems, also by way of other systems.
     Systems with equal true means share their ranks, and each shared rank is in the set. Cost: O(k³ log k).
 

@@ -295,9 +295,10 @@ class Comparison(Compared):
 
     @cached_property
     def rank_sets(self) -> dict[str, tuple[int, int]]:
-        """The lowest and highest rank of each system, at once with 95 % confidence; see `ranks.rank_sets`.
+        """The lowest and highest rank of each system, simultaneously with 95 % confidence; see `ranks.rank_sets`.
 
-        Empty unless a test of means compared all pairs of at least three systems with a correction for the family.
+        Empty for fewer than three systems or with a baseline. Requires test "randomisation" or "t", and correction
+        "max-t", "holm" or "bonferroni"; otherwise empty.
         """
         names = list(self.means)
         families = ("max-t", "holm", "bonferroni")

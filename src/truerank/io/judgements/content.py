@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from truerank.core.errors import DataFileError
 from truerank.core.names import repeated
+from truerank.core.printing import counted
 from truerank.io.delimited import dialect
 from truerank.io.first_bytes import LZ4, TABLES, is_yaml
 from truerank.io.judgements.roles import listed_alone, lists_documents, plain, roles_of
@@ -292,7 +293,7 @@ def _of_delimited(text: str, data: bytes, name: str) -> Content:
     header = [cell.strip() for cell in rows[0][1]]
     for number, row in rows[1:]:
         if len(row) > len(header) and any(map(str.strip, row[len(header) :])):
-            what = f"the row has {len(row)} cells, but the header has {len(header)}"
+            what = f"the row has {counted(len(row), 'cell')}, but the header has {len(header)}"
             raise DataFileError(f"{what}. Quote cells that contain separators", name, number)
     if rows[0][1] != header or any(row[1:2] and row[1][:1] == " " for _, row in rows[1:3]):
         rows = [(number, [cell.strip() for cell in row]) for number, row in rows]

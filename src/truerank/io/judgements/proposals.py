@@ -58,7 +58,7 @@ class Conversion(Remedy):
         self.path = path
 
     def worded(self, wording: Wording) -> str | None:
-        """Return the command; in Python the arguments."""
+        """Return the command to type, or in Python the arguments to pass."""
         text = wording.conversion(self.path, self.arguments) or super().worded(wording)
         return f"{text} (replace each ? by a number)" if "?" in self.arguments.get("grades", "") else text
 
@@ -396,7 +396,7 @@ def _columns(table: Content) -> list[_Column]:
 
 
 def _are_one(a: _Column, b: _Column) -> bool:
-    """Return whether each cell of a column has one cell in the other, as ids and titles have."""
+    """Return whether the values of one column determine those of the other, as ids determine titles."""
     return a is b or len({*zip(a.cells, b.cells)}) == max(a.kinds, b.kinds)
 
 

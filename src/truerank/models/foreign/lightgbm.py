@@ -2,8 +2,8 @@
 
 `x <= threshold` goes left, in float64. Raw scores are the sum of the trees in order, or their mean (up to rounding) for
 a random forest (`average_output`). A missing value counts as 0 (missing type None), or is nan or zero and goes to the
-side of `default_left`. A file of a data frame lists the categories (`pandas_categorical`), in the order of the
-columns that have any.
+side of `default_left`. After training on a data frame, the file lists the categories of each categorical
+column (`pandas_categorical`), in the order of these columns.
 """
 
 from __future__ import annotations
