@@ -187,8 +187,6 @@ def test_tables_in_every_style():
     ]  # fmt: skip
     assert r"a\textbar{}b\_c \& $<$d$>$ & 0.5000 \\" in styled_table(rows, header, "latex")
     assert "<td>a|b_c &amp; &lt;d&gt;</td>" in styled_table(rows, header, "html")
-    with pytest.raises(ValueError, match="style"):
-        styled_table(rows, header, "pdf")
 
 
 @pytest.mark.parametrize(
