@@ -38,7 +38,7 @@ from truerank.data.splits import query_folds
 from truerank.matrices.binning import code_rows
 from truerank.matrices.exact_sums import exact_total
 from truerank.measures import parse_measure
-from truerank.trees.boosting import Progress, TreePlan, boost, change_parts
+from truerank.trees.boosting import BoostedRows, Progress, TreePlan, boost, change_parts
 from truerank.trees.grower import Grower, GrowthRules, TreeStructure
 from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows, pack_rows
 from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
@@ -53,8 +53,8 @@ SHARES = (0.01, 0.1, 1.0)
 Scores = Callable[[RankingData, RankingData, int], np.ndarray]
 
 
-class SquaredErrorRows:
-    """`BoostedRows` for squared error and leaves that the package does not have."""
+class SquaredErrorRows(BoostedRows):
+    """Rows for squared error and leaves that the package does not have."""
 
     def __init__(
         self,

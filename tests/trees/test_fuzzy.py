@@ -133,7 +133,7 @@ def test_leaf_values_and_scores_are_sums_over_all_leaves(ties):
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     with Workers(1) as workers:
         leaves = FuzzyFitter(0.5, None, places, 0.9, ties, workers)
-        values = leaves.fit(tree, rows, Sample(g, h, drawn))
+        values = leaves.values(tree, *leaves.sums(tree, rows, Sample(g, h, drawn)), 1.0)
         scores = np.ones(40)
         leaves.add(tree, rows, values, scores)
     expected = -(shares * (drawn * g)[:, None]).sum(axis=0) / ((shares * (drawn * h)[:, None]).sum(axis=0) + 0.5)

@@ -42,9 +42,6 @@ class CappedFitter(ConstantFitter):
         super().__init__(0.0, None, workers)
         self.cap = cap
 
-    def fit(self, tree, rows, sample):
-        return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
-
     def sums(self, tree, rows, sample):
         leaf = rows.leaf_numbers(tree, self.workers)
         g, h = sample.block(0, len(leaf))

@@ -55,7 +55,7 @@ def test_first_round_is_weighted_least_squares_in_each_leaf(degree):
     X, g, h, drawn, borders, rows, tree, scaling = problem([(2, 5), (0, 9), (2, 11)])
     with Workers(1) as workers:
         leaves = PolynomialFitter(0.0, PolynomialLeaves(degree, smoothing=0.0), 4, scaling, workers)
-        values = leaves.fit(tree, rows, Sample(g, h, drawn))
+        values = leaves.values(tree, *leaves.sums(tree, rows, Sample(g, h, drawn)), 1.0)
         scores = np.ones(300)
         leaves.add(tree, rows, values, scores)
     leaf = slow.leaf_of(X, [(k, borders[k][c]) for k, c in zip(tree.features, tree.codes)])

@@ -62,7 +62,9 @@ def warn_of_rows(data: RankingData) -> None:
     Warnings do not name queries, so that the folds of a cross-validation do not repeat them. Grades below 0, such as
     the labels -1 and 1, and fractional targets are usual in a fit.
     """
-    found = [Remark(code, "", count) for code, (count, _) in _queries(data)]
+    found = []
+    for code, (count, _) in _queries(data):
+        found.append(Remark(code, "", count))
     for code, names in _positions(data, _feature_names(data)).items():
         if names:
             found.append(Remark(code, _list("feature", names), len(names), names))

@@ -488,6 +488,19 @@ def as_matrix(X: Any) -> Any:
     """Return X as a C-contiguous float32 or float64 array or a CSR matrix; a BinnedMatrix is unchanged."""
     if getattr(X, "is_binned_matrix", False):
         return X
+    array = X if type(X) is np.ndarray and X.dtype in (np.float32, np.float64) else _as_floats(X)
+    if is_sparse(array):
+        return array
+    if array.ndim != 2:
+        raise InvalidInputError(
+            f"X must have two dimensions (documents, features), got the shape {array.shape}. Reshape your data: "
+            "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single document"
+        )
+    return np.ascontiguousarray(array)
+
+
+def _as_floats(X: Any) -> Any:
+    """Return X as a float32 or float64 array or a CSR matrix."""
     check_plain(X, "X")
     if is_sparse(X):
         matrix = X.tocsr()
@@ -499,18 +512,11 @@ def as_matrix(X: Any) -> Any:
         check_plain(array, "X")
         if array.dtype.kind == "c":
             raise InvalidInputError("Complex data not supported: X must hold real numbers", argument="X")
-        if array.dtype not in (np.float32, np.float64):
-            array = array.astype(np.float64)
+        return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     except InvalidInputError:
         raise
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"X must be a numeric matrix (documents, features): {error}", argument="X") from error
-    if array.ndim != 2:
-        raise InvalidInputError(
-            f"X must have two dimensions (documents, features), got the shape {array.shape}. Reshape your data: "
-            "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single document"
-        )
-    return np.ascontiguousarray(array)
 
 
 def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:

@@ -290,17 +290,19 @@ class HeldRows(RowSource):
         return reduce(merge, [function(part, *state) for part in self.parts])
 
 
-class OnePart(HeldRows):
+class OnePart(RowSource):
     """The rows of a `RankingData` as the only part of a fit, which uses `n_jobs` threads; nothing is copied."""
 
     def __init__(self, data: RankingData, n_jobs: int | None) -> None:
         self.alone, self.part_jobs = HeldPart(data), n_jobs
-        self.parts = [self.alone]
         self.n_rows, self.n_queries, self.n_features = data.n_rows, data.n_queries, data.n_features
         self.feature_names, self.category_names = data.feature_names, data.category_names
         self.query_ids, self.query_weight = data.query_ids, data.query_weight
         self.rows_by_part, self.queries_by_part = np.array([data.n_rows]), np.array([data.n_queries])
         self.first_rows = offsets_of(self.rows_by_part)
+
+    def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
+        return function(self.alone, *state)
 
 
 class RowsElsewhere:

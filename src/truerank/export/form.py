@@ -353,6 +353,14 @@ def _normalizers(step: Any) -> Normalizers:
     )
 
 
+def _without_formula(model: Any) -> InvalidInputError:
+    return InvalidInputError(
+        f"{type(model).__name__} has no formula that another program can compute. Export a linear ranker, RankBoost, "
+        "boosted trees or an imported model",
+        code="no-formula",
+    )
+
+
 def _form_of_ranker(model: Any) -> ModelForm:
     from sklearn.utils.validation import check_is_fitted
 
@@ -363,13 +371,8 @@ def _form_of_ranker(model: Any) -> ModelForm:
     known = getattr(model, "form_", None)  # a model that came from another tool
     if isinstance(known, ModelForm):
         return known
-    without_formula = InvalidInputError(
-        f"{type(model).__name__} has no formula that another program can compute. Export a linear ranker, RankBoost, "
-        "boosted trees or an imported model",
-        code="no-formula",
-    )
     if not hasattr(model, "fit"):
-        raise without_formula
+        raise _without_formula(model)
     check_is_fitted(model)
     names = tuple(default_names(model.n_features_in_))
     if isinstance(model, LinearRanker):
@@ -395,7 +398,7 @@ def _form_of_ranker(model: Any) -> ModelForm:
             code="categories",
         )
     if not hasattr(model, "tree_features_"):
-        raise without_formula
+        raise _without_formula(model)
     start, body = model._start(), model.kind_of_leaves.form(kept(model, Ensemble), model)
     return ModelForm(names, body, start=float(start.constant), linear_start=start.linear)
 

@@ -307,12 +307,12 @@ def _reason_to_refuse(
 def reason_against(form: ModelForm, format: str) -> Message | None:
     """Return why the format cannot hold the form, and which formats can; None if it can."""
     own = FORMATS[format]
-    can = ", ".join(key for key, other in FORMATS.items() if other.expression)
     if form.kind not in own.kinds:
         holding = ", ".join(key for key, other in FORMATS.items() if form.kind in other.kinds)
         what = f"it has the form {form.kind}, which only these formats can hold: {holding}"
         return Message(what, *(() if form.kind == "linear" else (_DISTIL, "train with leaves=constant")))
     if form.linear_start is not None and not own.expression:
+        can = ", ".join(key for key, other in FORMATS.items() if other.expression)
         return Message(
             f"its trees start from a linear ranker, which only formats with expressions hold: {can}", _DISTIL
         )

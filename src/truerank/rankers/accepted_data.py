@@ -18,7 +18,7 @@ from truerank.core.types import ArrayLike, Matrix
 from truerank.data.checkup import warn_of_rows
 from truerank.data.columns import default_names
 from truerank.data.grouping import in_query_order, refuse_one_long_list
-from truerank.data.ranking_data import RankingData, as_grades, as_query_weight
+from truerank.data.ranking_data import RankingData, as_query_weight
 from truerank.data.remarks import Remark, RemarkWarning
 from truerank.data.row_source import Part, Rows, RowSource, validation_rows
 
@@ -154,20 +154,20 @@ class AcceptedData:
             if y is None:
                 raise InvalidInputError(f"{name} requires y to be passed, but the target y is None", argument="y")
             matrix = self._checked(X, reset=True)
-            check_not_masked(y, "y")
-            column = hasattr(y, "to_numpy") or (type(y) is np.ndarray and y.ndim == 1)
-            grades = as_grades(y if column else column_or_1d(y, warn=True), matrix.shape[0])
+            if not hasattr(y, "to_numpy") and not (type(y) is np.ndarray and y.ndim == 1):
+                check_not_masked(y, "y")
+                y = column_or_1d(y, warn=True)
             if qid is None:
                 refuse_one_long_list(
-                    len(grades),
+                    matrix.shape[0],
                     f"{name}.fit",
                     "fit(X, y, qid=qid). In cross_validate and GridSearchCV groups= alone does not reach fit: call "
                     "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
                     "fit(X, y, qid=qid))",
                 )
-                if len(grades) > _FEW_ROWS:
-                    warn(RemarkWarning(Remark("one-list", "", len(grades))))
-            data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
+                if matrix.shape[0] > _FEW_ROWS:
+                    warn(RemarkWarning(Remark("one-list", "", matrix.shape[0])))
+            data = RankingData(matrix, y, qid, feature_names=getattr(self, "feature_names_in_", None))
             if data.n_joined:
                 warn(f"the rows of {data.n_joined} of {data.n_queries} queries were not adjacent and were joined")
             if not getattr(data.X, "is_binned_matrix", False):

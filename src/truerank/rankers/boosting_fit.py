@@ -38,6 +38,7 @@ from truerank.trees.column_borders import (
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.linear_start import Start, solve_linear_start
 from truerank.trees.rows_in_parts import (
+    RowsInMemory,
     RowsInParts,
     Setup,
     WatchedInParts,
@@ -58,22 +59,6 @@ _COLUMNS = 8  # columns all of whose values are summarised in one round
 
 
 @dataclass(frozen=True)
-class BoostingSettings:
-    """The checked settings of a fit."""
-
-    borders: int  # parts of the values of a column
-    start: str
-    start_alpha: float
-    clip: bool
-    objective: Any
-    stopping: EarlyStopping | None
-    leaves: Leaves
-    plan: TreePlan
-    categories: np.ndarray | None  # columns, int64 (u,)
-    n_jobs: int | None
-
-
-@dataclass(frozen=True)
 class Grown:
     """The result of a fit, with the trees, and what scoring with them requires."""
 
@@ -86,48 +71,57 @@ class Grown:
     propensities: dict[str, np.ndarray]
 
 
+@dataclass
 class BoostingFit:
     """One fit to parts of rows, which may continue the trees of a `model`, fitted to these or other rows."""
 
-    def __init__(
-        self, settings: BoostingSettings, data: RowSource, valid: RowSource | None, model: FittedParts | None
-    ) -> None:
-        self.settings, self.data, self.valid, self.model = settings, data, valid, model
-        self.begun = model is not None and model.begun
+    data: RowSource
+    valid: RowSource | None
+    model: FittedParts | None
+    # Checked self.
+    borders: int  # parts of the values of a column
+    start: str
+    start_alpha: float
+    clip: bool
+    objective: Any
+    stopping: EarlyStopping | None
+    leaves: Leaves
+    plan: TreePlan
+    categories: np.ndarray | None  # columns, int64 (u,)
+    n_jobs: int | None
+
+    def __post_init__(self) -> None:
+        model = self.model
         self.progress = Progress() if model is None else model.progress
-        self.objective, self.leaves = settings.objective, settings.leaves
-        self.alone: RankingData | None = None if data.alone is None else data.alone.data
+        self.alone: RankingData | None = None if self.data.alone is None else self.data.alone.data
         self._check_rows()
-        self.unit, self.copies = _copies(data)
-        self.plan = settings.plan
-        if self.begun:
+        self.unit, self.copies = _copies(self.data)
+        if model is not None and model.begun:
             have = len(self.progress.trees)
             rates = np.append(np.zeros(have), self.plan.learning_rates)
             self.plan = replace(self.plan, n_estimators=self.plan.n_estimators + have, learning_rates=rates)
 
     def run(self) -> Grown:
         """Grow the trees."""
-        settings, data, model, progress = self.settings, self.data, self.model, self.progress
+        data, model, progress = self.data, self.model, self.progress
         tables: CategoryTables | None = None
         if model is not None and model.begun and model.tables is not None:
             tables = self._encoded(model.tables)
-        elif settings.categories is not None:
-            tables = self._categories(settings.categories)
+        elif self.categories is not None:
+            tables = self._categories(self.categories)
         p_swap, columns = self._columns()
         plan = replace(self.plan, rules=self.leaves.search_rules(self.plan.rules, columns, p_swap))
         linear = None if model is None else model.start.linear
-        if settings.start == "linear" and linear is None:
+        if self.start == "linear" and linear is None:
             assert columns.scaling is not None
             products, moment, total = data.statistics(linear_sums, columns.scaling)
-            linear = solve_linear_start(
-                products, moment, total, columns.scaling, settings.start_alpha, plan.rules.monotone
-            )
+            linear = solve_linear_start(products, moment, total, columns.scaling, self.start_alpha, plan.rules.monotone)
         unbiased = self.objective if isinstance(self.objective, UnbiasedLambdaRank) else None
         if unbiased is not None:
             show_arrays(unbiased.propensities)
         by_place = plan.replace or plan.subsample < 1.0 or getattr(self.objective, "by_place", False)
         query_starts, query_places = _places(data) if by_place else (None, None)
-        with Workers(settings.n_jobs) as workers:
+        with Workers(self.n_jobs) as workers:
             setup = Setup(
                 self.objective, plan, self.leaves, columns, p_swap, linear, tables, data.n_rows, data.first_rows,
                 self.unit, query_starts, query_places, None if self.alone is None else workers,
@@ -143,10 +137,14 @@ class BoostingFit:
                 progress.valid = []
             else:
                 self.valid.statistics(open_validation, setup, constant, has_missing, keep=True)
-                watched = WatchedInParts(self.valid, settings.stopping)
+                watched = WatchedInParts(self.valid, self.stopping)
                 if model is not None:
                     watched.go_on(model.ranker, progress)
-            rows = RowsInParts(data, setup, has_missing, workers, self.copies)
+            rows: RowsInMemory | RowsInParts
+            if data.alone is not None:
+                rows = RowsInMemory(data.alone, self.copies)
+            else:
+                rows = RowsInParts(data, setup, has_missing, workers, self.copies)
             if model is not None:
                 rows.go_on(model.ranker, len(progress.trees), model.begun)
             status = boost(rows, plan, watched, progress, self.objective.quadratic)
@@ -200,19 +198,19 @@ class BoostingFit:
 
     def _columns(self) -> tuple[float, TrainingColumns]:
         """Return the probability of a swap (0 without fuzzy leaves), and borders, places and scaling of the columns."""
-        settings, model, leaves, copies = self.settings, self.model, self.leaves, self.copies
+        model, leaves, copies = self.model, self.leaves, self.copies
         p_swap, known_places = 0.0, {}
         if leaves.needs_places:
             p_swap = leaves.swap_probability(*((self.data.n_rows,) if copies is None else (copies.rows, copies.places)))
             if model is not None and model.begun:
                 p_swap, known_places = model.p_swap, model.places
-        scaled = leaves.needs_scaling or settings.start == "linear"
+        scaled = leaves.needs_scaling or self.start == "linear"
         if self.data.alone is None:
             columns = self._columns_of_parts(scaled)
         else:
             columns = scan_training_columns(
-                training_matrix(self.data.alone, self.data.alone.data, True), copies, settings.borders, leaves, scaled,
-                settings.clip, known_places, settings.n_jobs,
+                training_matrix(self.data.alone, self.data.alone.data, True), copies, self.borders, leaves, scaled,
+                self.clip, known_places, self.n_jobs,
             )  # fmt: skip
         if model is not None and model.begun and scaled:
             columns = replace(columns, scaling=model.scaling)
@@ -222,25 +220,25 @@ class BoostingFit:
 
     def _columns_of_parts(self, scaled: bool) -> TrainingColumns:
         """Return borders, places and scaling from summaries of the columns of all parts."""
-        settings, data, leaves, unit = self.settings, self.data, self.leaves, self.unit
+        data, leaves, unit = self.data, self.leaves, self.unit
         if not scaled and not leaves.needs_places:
-            borders = column_borders(data, settings.borders, unit)
-            return TrainingColumns.of([(own, None, None) for own in borders], settings.clip)
+            borders = column_borders(data, self.borders, unit)
+            return TrainingColumns.of([(own, None, None) for own in borders], self.clip)
         places_a_copy = 1.0 if self.copies is None else self.copies.places_a_copy
 
         def look(summary: ColumnSummary) -> tuple[np.ndarray, Any, Any]:
             if unit is None:
-                return look_at(summary.sorted_values(), settings.borders, leaves, scaled)
+                return look_at(summary.sorted_values(), self.borders, leaves, scaled)
             ends = np.cumsum(summary.counts, dtype=np.int64)
-            return look_at(summary.values, settings.borders, leaves, scaled, ends, places_a_copy)
+            return look_at(summary.values, self.borders, leaves, scaled, ends, places_a_copy)
 
         looked = []
-        with Workers(settings.n_jobs) as workers:
+        with Workers(self.n_jobs) as workers:
             for first in range(0, data.n_features, _COLUMNS):
                 some = range(first, min(first + _COLUMNS, data.n_features))
                 summaries = data.statistics(summaries_of, some, data.feature_names, LIMIT, unit, merge=merge_summaries)
                 looked += workers.run(look, [(one,) for one in summaries])
-        return TrainingColumns.of(looked, settings.clip)
+        return TrainingColumns.of(looked, self.clip)
 
 
 def objective_of(ranker: Any, measure: Any, data: RowSource, continued: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -252,7 +253,7 @@ class FittedTrees(CategoryColumns):
 
     def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` to the scores (n,) of `encoded` rows."""
-        predict, n_jobs = self._predictor.predict, self.n_jobs
+        predict, n_jobs = self._predictor().predict, self.n_jobs
         if is_sparse(X):
             return add_in_dense_blocks(X, lambda rows, own: predict(rows, n_jobs, own, trees), scores)
         return np.asarray(predict(X, n_jobs, scores, trees))
@@ -328,7 +329,8 @@ class FittedTrees(CategoryColumns):
         return Start(self.start_, None if weights is None else LinearStart(weights, kept(self, Scaling)))
 
     def _prepare(self, trees: Ensemble) -> None:
-        self._predictor = self.kind_of_leaves.predictor(trees, self)
+        """Make the predictor at the first prediction, with the leaves of now."""
+        self._predictor = cache(partial(self.kind_of_leaves.predictor, trees, self))
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "_predictor"}

@@ -179,10 +179,7 @@ class MeasureSVM(BinnedLinearRanker):
 
         margin = partial(RankingOracle, "AP", rel=rel) if ramp else partial(oracle_for, measure, rel=rel)
         planes = SummedPlanes(problem, margin, n_blocks)
-
-        def solve(C: float) -> SolverResult:
-            return planes.solve(C, tol=self.tol, max_iter=self.max_iter, slack_tol=self.slack_tol)
-
+        solve = partial(planes.solve, tol=self.tol, max_iter=self.max_iter, slack_tol=self.slack_tol)
         result = self._choose("C", values, solve, problem, valid, chooser)
         left_out = planes.n_left_out
         if ramp:

@@ -16,7 +16,7 @@ from truerank.core.types import ArrayLike, NoOthers, TreeObjective
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource, elsewhere
 from truerank.matrices.binning import MAX_BORDERS
-from truerank.rankers.boosting_fit import BoostingFit, BoostingSettings, objective_of, rows_for_trials
+from truerank.rankers.boosting_fit import BoostingFit, objective_of, rows_for_trials
 from truerank.rankers.column_settings import feature_sets, monotone_signs
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.fitted_trees import FittedParts, FittedTrees, begun_progress, take_model, trees_of
@@ -331,11 +331,10 @@ class ObliviousBoosting(FittedTrees):
         objective = objective_of(self, self._measure(), parts, continued)
         self._choose_leaves(partial(rows_for_trials, parts), model is not None)
         categories = None if self.categorical is None else self._category_columns(data.n_features)
-        settings = BoostingSettings(
-            int(self.borders), self.start, float(self.start_alpha), bool(self.clip), objective, stopping,
-            self.kind_of_leaves, self._plan(), categories, self.n_jobs,
-        )  # fmt: skip
-        grown = BoostingFit(settings, parts, watched, model).run()
+        grown = BoostingFit(
+            parts, watched, model, int(self.borders), self.start, float(self.start_alpha), bool(self.clip), objective,
+            stopping, self.kind_of_leaves, self._plan(), categories, self.n_jobs,
+        ).run()  # fmt: skip
         self._keep(grown)
         if parts.alone is not None and grown.tables is None and self.n_iter_ == self.n_estimators:
             self._training_scores = parts.alone.memory["trees"].scores
@@ -379,15 +378,15 @@ class ObliviousBoosting(FittedTrees):
 
     def _rates(self, n_estimators: int) -> np.ndarray:
         """Return the learning rate of each tree (n_estimators,)."""
-        listed = isinstance(self.learning_rate, list | tuple | np.ndarray)
-        given: Any = self.learning_rate if listed else [self.learning_rate]
-        if listed and len(given) != n_estimators:
+        given = self.learning_rate
+        if not isinstance(given, list | tuple | np.ndarray):
+            return np.full(n_estimators, check_number(given, "learning_rate", "(0, inf)"))
+        if len(given) != n_estimators:
             raise InvalidInputError(
                 f"learning_rate must be one number, or one for each of the {n_estimators} trees, got {len(given)}",
                 argument="learning_rate",
             )
-        rates = np.array([check_number(rate, "learning_rate", "(0, inf)") for rate in given])
-        return rates if listed else np.full(n_estimators, rates[0])
+        return np.array([check_number(rate, "learning_rate", "(0, inf)") for rate in given])
 
     def _plan(self) -> TreePlan:
         """Return the settings of the boosting loop."""

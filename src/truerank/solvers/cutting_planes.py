@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.core.checks import check_number, check_positive_int
 from truerank.core.rounds import tell
 from truerank.solvers.bundle_program import combine, extend_gram, solve_bundle, solve_one_block
 from truerank.solvers.result import SolverResult, Status
@@ -67,9 +66,6 @@ class CuttingPlanes:
         Returns a result with `objective` P, `dual_objective` D, `gap` P - D; `details` has `risk`, Σ v_i H_i at the
         solution, which bounds the weighted training loss from above (Proposition 1 of Yue and others), and `n_planes`.
         """
-        check_number(C, "C", "(0, inf)")
-        check_number(tol, "tol", "(0, inf)")
-        check_positive_int(max_iter, "max_iter")
         w = np.zeros(self.n_weights)
         if not self.anything:
             return SolverResult(w, Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, {"risk": 0.0, "n_planes": 0})

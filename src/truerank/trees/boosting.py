@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from truerank.core.random_streams import stream
 from truerank.core.rounds import tell
 from truerank.core.threads import Workers
 from truerank.matrices.exact_sums import EVERY_BIT, add_numbers, exact_total
+from truerank.matrices.row_copies import RowCopies
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.ensemble import pad_tree
 from truerank.trees.grower import GrowthRules, TreeStructure
-from truerank.trees.histogram import GradientSizes, blocks_of_sums
+from truerank.trees.histogram import GradientSizes, PackingScales, blocks_of_sums
 
 _LARGEST = 1e100  # of grades and weights, so that squares of their sums are finite
 
@@ -56,25 +57,52 @@ class Progress:
             del values[n_trees:]
 
 
-class BoostedRows(Protocol):
-    """Training rows of a boosting loop, in parts."""
+class BoostedRows:
+    """Training rows of a boosting loop. A subclass sets `_derived` and `_at_start`, results of `PartTrees.sizes`."""
 
-    borders: list[np.ndarray]  # of each feature
+    _derived: dict[str, Any]  # at the last derivatives
+    _at_start: dict[str, Any]  # at the start scores
+
+    def __init__(self, borders: list[np.ndarray], leaves: Any, copies: RowCopies | None) -> None:
+        self.borders, self._leaves, self._copies = borders, leaves, copies
 
     def derive(self, t: int) -> None:
         """Compute gradients and hessians at the current scores, for tree t."""
-
-    def sizes(self) -> GradientSizes:
-        """Return the magnitudes of the last derivatives; before `derive`, those at the start of a continued model."""
-
-    def change(self) -> float:
-        """Return the change of the training objective since the start, from these derivatives (see `Watchman`)."""
-
-    def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
-        """Return tree t, which uses the features `allowed` (p,), and its leaf values; drop the derivatives."""
+        raise NotImplementedError
 
     def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
         """Add tree t to the scores."""
+        raise NotImplementedError
+
+    def _tree(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
+        """Return the next tree, of rows that count as `n_rows`."""
+        raise NotImplementedError
+
+    def _leaf_sums(self, tree: TreeStructure) -> tuple[np.ndarray, ...]:
+        """Return the sums that determine the leaf values of a tree."""
+        raise NotImplementedError
+
+    def sizes(self) -> GradientSizes:
+        """Return the magnitudes of the derivatives at the start."""
+        return GradientSizes(0, self._at_start["all_gradients"], self._at_start["all_hessians"], True)
+
+    def change(self) -> float:
+        """Return the change of the training objective since the start, from the last derivatives (see `Watchman`)."""
+        return exact_total(self._derived["change"])
+
+    def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
+        """Return tree t, which uses the features `allowed` (p,), and its leaf values; drop the derivatives."""
+        derived = self._derived
+        sizes = GradientSizes(derived["n"], derived["gradients"], derived["hessians"], derived["broken"] == 0)
+        scales = PackingScales.of(sizes)
+        unit = 1.0
+        if "weight" in derived:
+            unit = exact_total(derived["all_hessians"]) / exact_total(derived["weight"])
+        counted = sizes.n_rows if self._copies is None else self._copies.rows_of(int(derived["copies"]))
+        tree = self._tree(scales, counted, allowed)
+        if not self._leaves.needs_sample:
+            return tree, self._leaves.fit(tree)
+        return tree, self._leaves.values(tree, *self._leaf_sums(tree), unit)
 
 
 class Watched(Protocol):

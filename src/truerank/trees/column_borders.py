@@ -187,10 +187,8 @@ def _borders_of(data: RowSource, columns: range, parts: int, unit: CopyUnit | No
 # Statistics of a partition.
 
 
-def row_copies(partition: Part, unit: CopyUnit | None) -> np.ndarray | None:
-    """Return the number of copies of each row, int64; None if all rows count once."""
-    if unit is None:
-        return None
+def row_copies(partition: Part, unit: CopyUnit) -> np.ndarray:
+    """Return the number of copies of each row, int64."""
     weight = partition.data.row_weight
     return unit.counts(np.ones(partition.data.n_rows) if weight is None else weight)
 
@@ -244,7 +242,7 @@ def _sorted_columns(
     """Return the observed values of each column, ascending, and the copies up to each; kept for the next round."""
     which, ordered = partition.memory.get("sorted", (None, []))
     if which != columns:
-        copies = row_copies(partition, unit)
+        copies = None if unit is None else row_copies(partition, unit)
         ordered = _sorted(partition.columns(columns, names), copies)
         chosen, statistics = partition.memory.get("statistics", ((), None))
         for place, k in enumerate(chosen):

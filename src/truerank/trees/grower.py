@@ -300,8 +300,7 @@ class Grower(HistogramSearch):
         return replace(tree, leaf=leaf if n_rows == self.matrix.codes.shape[1] else None)
 
     def _begin(self, level: Level) -> int:
-        self._sampled.gather(level.number, level.small_is_right)
-        return self._sampled.n_gathered
+        return self._sampled.gather(level.number, level.small_is_right)
 
     def _fill(self, level: Level, blocks: np.ndarray) -> None:
         self._sampled.fill(blocks, self._hist, blocks, (1 << level.number) >> 1, self._used)
@@ -315,14 +314,10 @@ class Grower(HistogramSearch):
 def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
     """Return the leaf of every row, int32 (n,)."""
     leaf, everyone = np.zeros(matrix.n_rows, dtype=np.int32), np.empty(0, dtype=np.int32)
-
-    def ask(start: int, stop: int, codes: np.ndarray, shift: np.uint64, level: int, code: int, side: bool) -> None:
-        answer(codes[start:stop], shift, everyone, leaf[start:stop], level, code, side)
-
     for level in range(tree.depth):
         codes = matrix.codes_at(int(tree.features[level]))
-        question = *codes, level, int(tree.codes[level]), bool(tree.missing_right[level])
-        workers.run(ask, [(*block, *question) for block in row_blocks(matrix.n_rows, _ROWS)])
+        question = level, int(tree.codes[level]), bool(tree.missing_right[level])
+        workers.run(partial(answer, *codes, everyone, leaf, *question), row_blocks(matrix.n_rows, _ROWS))
     return leaf
 
 

@@ -8,6 +8,7 @@ on the order of the rows. A leaf's histogram is its parent's histogram minus its
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -132,14 +133,10 @@ def pack_rows(
 ) -> PackedGradients:
     """Pack `rows` (s,); row 0 of this part has the number `first_row` in the training set."""
     words = np.empty(len(rows), dtype=np.int64)
-
-    def pack(start: int, stop: int) -> None:
-        _pack(
-            rows[start:stop], for_kernel(g[start:stop]), for_kernel(h[start:stop]), scales.gradient_scale,
-            scales.hessian_scale, scales.shift, scales.coarse_gradients, scales.coarse_hessians, first_row,
-            words[start:stop],
-        )  # fmt: skip
-
+    pack = partial(
+        _pack, rows, for_kernel(g), for_kernel(h), scales.gradient_scale, scales.hessian_scale, scales.shift,
+        scales.coarse_gradients, scales.coarse_hessians, first_row, words,
+    )  # fmt: skip
     workers.run(pack, blocks_of_rows(len(rows)))
     return PackedGradients(rows, words, scales)
 
@@ -166,39 +163,26 @@ class SampledRows:
     def ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
         """Answer a question, and return the number of rows in each leaf of the next level, int64 (2^(level + 1),)."""
         self._level = self.rows[:0], self.words[:0], self.counts[:0]  # memory
-        codes, shift = self.matrix.codes_at(feature)
-
         self.counts = np.empty((len(self._blocks), 2 << level), dtype=np.int64)
-
-        def divide(start: int, stop: int, counts: np.ndarray) -> None:
-            leaf = self.leaf[start:stop]
-            if self._all:
-                answer(codes[start:stop], shift, self.rows[:0], leaf, level, code, side)
-            else:
-                answer(codes, shift, self.rows[start:stop], leaf, level, code, side)
-            count_rows(leaf, counts)
-
-        self._workers.run(divide, self._blocks, self.counts)
+        rows = self.rows[:0] if self._all else self.rows
+        ask = partial(answer_and_count, *self.matrix.codes_at(feature), rows, self.leaf, level, code, side)
+        self._workers.run(ask, self._blocks, self.counts)
         total: np.ndarray = self.counts.sum(axis=0)
         return total
 
-    def gather(self, level: int, small_is_right: np.ndarray) -> None:
-        """Gather the rows of one child of each leaf of the previous level; all rows at level 0."""
+    def gather(self, level: int, small_is_right: np.ndarray) -> int:
+        """Gather the rows of one child of each leaf of the previous level, all rows at level 0; return their number."""
         if level == 0:
-            return
+            return len(self.rows)
         half = 1 << (level - 1)
         chosen = np.arange(half) + half * small_is_right
         counts = self.counts.take(chosen, axis=1)  # indexed so it would lie by columns, for kernels another layout
         ends = offsets_of(counts.sum(axis=1)).tolist()
         rows, words = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1], dtype=np.int64)
         self._level = rows, words, counts
-
-        def gather(start: int, stop: int, first: int, last: int, own: np.ndarray) -> None:
-            here = slice(start, stop)
-            places = rows[first:last], words[first:last]
-            gather_rows(self.rows[here], self.words[here], self.leaf[here], chosen, own, *places)
-
-        self._workers.run(gather, self._blocks, ends, ends[1:], counts)
+        gather = partial(gather_rows, self.rows, self.words, self.leaf, chosen, rows, words)
+        self._workers.run(gather, self._blocks, ends, counts)
+        return len(rows)
 
     def of_all_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return words, int64 (n,), and leaves, uint16 (n,), of all rows, 0 for a row outside the sample."""
@@ -209,11 +193,6 @@ class SampledRows:
         words, leaf = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.uint16)
         words[self.rows], leaf[self.rows] = self.words, small
         return words, leaf
-
-    @property
-    def n_gathered(self) -> int:
-        """The number of rows that `fill` reads."""
-        return len(self._level[0])
 
     def fill(
         self, blocks: np.ndarray, hist: np.ndarray, places: np.ndarray, first: int = 0, used: np.ndarray = _NONE
@@ -237,10 +216,10 @@ def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
 
 
 @kernel
-def _pack(rows, g, h, g_scale, h_scale, shift, coarse_g, coarse_h, first_row, words):
-    """Write the words int64 (s,) of `rows` with gradients and hessians g, h, (s,) or (1,)."""
+def _pack(rows, g, h, g_scale, h_scale, shift, coarse_g, coarse_h, first_row, words, start, stop):
+    """Write words int64 (s,) of some of the `rows` with gradients and hessians g, h, (s,) or (1,)."""
     g_step, h_step = np.int64(g.size == rows.size), np.int64(h.size == rows.size)
-    for i in range(rows.size):
+    for i in range(start, stop):
         number = np.uint64(np.int64(rows[i]) + first_row)
         word = _rounded(g[i * g_step] * g_scale, number, coarse_g) << shift
         words[i] = word + _rounded(h[i * h_step] * h_scale, number, coarse_h)
@@ -337,22 +316,30 @@ def split_histograms(hist, blocks, used, small_is_right):
 
 
 @kernel
-def answer(codes, shift, rows, leaf, level, code, missing_right):
-    """Set bit `level` of the leaves of `rows` (empty: all) if their code, eight bits from `shift`, is above `code`."""
+def answer(codes, shift, rows, leaf, level, code, missing_right, start, stop):
+    """Set bit `level` of a range of leaves of `rows` (empty: all) if the code, 8 bits from `shift`, is above `code`."""
     last = np.int64(255 if missing_right else 254)
+    leaf = leaf[start:stop]
     if rows.size:
+        rows = rows[start:stop]
         for i in range(rows.size):
             c = np.int64(codes[np.uint32(rows[i])] >> shift) & 255
             leaf[i] |= np.int32((c > code) & (c <= last)) << level
         return
+    codes = codes[start:stop]
     for i in range(leaf.size):
         c = np.int64(codes[i] >> shift) & 255
         leaf[i] |= np.int32((c > code) & (c <= last)) << level
 
 
 @kernel
-def count_rows(leaf, result):
-    """Count the rows of each leaf by four counters, so that neighbouring rows of one leaf cause no waits."""
+def answer_and_count(codes, shift, rows, leaf, level, code, missing_right, start, stop, result):
+    """Set bit `level` of a range of leaves as `answer` does, and count the rows of each leaf.
+
+    Four counters, so that neighbouring rows of one leaf cause no waits.
+    """
+    answer(codes, shift, rows, leaf, level, code, missing_right, start, stop)
+    leaf = leaf[start:stop]
     counts = np.zeros((4, result.size), dtype=np.int64)
     a, b, c, d = counts
     fours = leaf.size - leaf.size % 4
@@ -368,13 +355,14 @@ def count_rows(leaf, result):
 
 
 @kernel
-def gather_rows(rows, words, leaf, chosen, counts, out_rows, out_words):
-    """Write the rows and words of the chosen leaves, one leaf after the other; `counts` are the rows of each.
+def gather_rows(rows, words, leaf, chosen, out_rows, out_words, start, stop, first, counts):
+    """Write the rows and words of the chosen leaves in a range from `first` on, one leaf after the other; `counts` are
+    the rows of each.
 
     No branch depends on a row: each row is written to `taken`, and overwritten by the next one unless it is chosen.
     """
+    rows, words, leaf = rows[start:stop], words[start:stop], leaf[start:stop]
     place = np.full(2 * chosen.size, -1)
-    first = np.int64(0)
     for q in range(chosen.size):
         place[chosen[q]] = first
         first += counts[q]

@@ -36,12 +36,11 @@ class TrainingRows:
 
 @dataclass(frozen=True)
 class Sample:
-    """The weighted gradients and hessians (n,) of a tree, and the draws of each row; `unit` is a row's mean hessian."""
+    """The weighted gradients and hessians (n,) of a tree, and the draws of each row."""
 
     gradients: np.ndarray = field(repr=False)
     hessians: np.ndarray = field(repr=False)
     multiplicity: np.ndarray | None = field(repr=False)
-    unit: float = 1.0
 
     def block(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return gradients and hessians of some rows, times their draws, as contiguous arrays."""

@@ -11,6 +11,7 @@ any partitioning. Fuzzy and polynomial leaves add floating-point numbers along a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,10 @@ from truerank.losses.protocols import Derivatives, checked
 from truerank.matrices.binning import code_rows
 from truerank.matrices.bundles import bundle_columns, summed
 from truerank.matrices.content import content_hashes, order_by_content
-from truerank.matrices.exact_sums import exact_parts, exact_total
+from truerank.matrices.exact_sums import exact_parts
 from truerank.matrices.row_copies import CopyUnit, RowCopies
 from truerank.solvers.early_stopping import EarlyStopping
-from truerank.trees.boosting import Progress, TreePlan, change_parts
+from truerank.trees.boosting import BoostedRows, Progress, TreePlan, change_parts
 from truerank.trees.bundled_grower import grower_of
 from truerank.trees.categories import CategoryTables
 from truerank.trees.column_borders import row_copies
@@ -38,7 +39,7 @@ from truerank.trees.grower import Grower, TreeStructure
 from truerank.trees.histogram import GradientSizes, PackingScales, SampledRows, drawn_rows, pack_rows
 from truerank.trees.linear_start import LinearStart, linear_start_sums
 from truerank.trees.rows import Sample, TrainingRows, draw_rows
-from truerank.trees.shared_growth import PartGrower, SumSearch
+from truerank.trees.shared_growth import SumSearch, grow_over_parts
 from truerank.trees.training_columns import Scaling, TrainingColumns
 
 
@@ -61,74 +62,77 @@ class Setup:
     query_places: list[np.ndarray] | None
     workers: Workers | None  # the threads of rows in memory; None for other parts, which receive these settings
 
-    def fitter(self, workers: Workers) -> Any:
-        return self.leaves.fitter(self.plan.rules, self.columns, self.p_swap, workers)
+
+class RowsInMemory(BoostedRows):
+    """The rows of one part in memory."""
+
+    def __init__(self, part: Part, copies: RowCopies | None) -> None:
+        self._part = part
+        self._trees: PartTrees = part.memory["trees"]
+        super().__init__(self._trees.setup.columns.borders, self._trees.fitter, copies)
+
+    def go_on(self, model: Scorer, n_trees: int, begun: bool) -> None:
+        """Continue from the scores of a model; if its trees are `begun` on other data, start there."""
+        if not begun:
+            self.derive(0)
+        _go_on(self._part, model, begun)
+        if begun:
+            self.derive(0)
+
+    def derive(self, t: int) -> None:
+        self._derived = _derive(self._part, t)
+        if t == 0:
+            self._at_start = self._derived
+
+    def _tree(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
+        return self._trees.grow(scales, n_rows, allowed)
+
+    def _leaf_sums(self, tree: TreeStructure) -> tuple[np.ndarray, ...]:
+        return _leaf_sums(self._part, tree)
+
+    def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
+        _add(self._part, tree, values)
 
 
-class RowsInParts:
-    """`BoostedRows` as sums over parts."""
+class RowsInParts(BoostedRows):
+    """Sums over parts elsewhere, which add a tree and derive the next gradients in one round."""
 
     def __init__(
         self, crew: RowSource, setup: Setup, has_missing: np.ndarray, workers: Workers, copies: RowCopies | None
     ) -> None:
-        self._rows, self._setup, self.borders, self._copies = crew, setup, setup.columns.borders, copies
-        self._grower = PartGrower(crew, setup.columns.n_bins, has_missing, setup.plan.rules)
-        self._leaves = setup.fitter(workers)
+        leaves = setup.leaves.fitter(setup.plan.rules, setup.columns, setup.p_swap, workers)
+        super().__init__(setup.columns.borders, leaves, copies)
+        self._rows, self._reads_losses = crew, bool(setup.plan.rules.small_leaf_penalty)
+        self._can_be_asked = (setup.columns.n_bins > 1) | has_missing
         self._trees_end = crew.mark()
-        # Parts elsewhere add a tree and derive the next gradients in one round.
-        self._ahead = crew.alone is None
-        if self._ahead:
-            self._at_start = self._derived = crew.statistics(_derive, 0, keep=True)
+        self._at_start = self._derived = crew.statistics(_derive, 0, keep=True)
 
     def go_on(self, model: Scorer, n_trees: int, begun: bool) -> None:
         """Continue from the scores of a model's `n_trees`; if `begun`, these trees were fitted to other data."""
         crew = self._rows
-        if not self._ahead:
-            if begun:
-                crew.statistics(_go_on, model, True, keep=True)
-            self._at_start = crew.statistics(_derive, 0, keep=True)
         crew.rewind(self._trees_end)
         crew.statistics(_go_on, model, begun, keep=True)
         self._trees_end = crew.mark()
-        if self._ahead:
-            self._derived = crew.statistics(_derive, n_trees, keep=True)
+        self._derived = crew.statistics(_derive, n_trees, keep=True)
 
     def derive(self, t: int) -> None:
-        if not self._ahead:
-            self._derived = self._rows.statistics(_derive, t)
-            if t == 0:
-                self._at_start = self._derived
-
-    def sizes(self) -> GradientSizes:
-        return GradientSizes(0, self._at_start["all_gradients"], self._at_start["all_hessians"], True)
-
-    def change(self) -> float:
-        return exact_total(self._derived["change"])
+        """Do nothing, because `add` derived."""
 
     def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
-        derived, leaves = self._derived, self._leaves
-        sizes = GradientSizes(derived["n"], derived["gradients"], derived["hessians"], derived["broken"] == 0)
-        scales = PackingScales.of(sizes)
-        unit = 1.0
-        if "weight" in derived:
-            unit = exact_total(derived["all_hessians"]) / exact_total(derived["weight"])
-        counted = sizes.n_rows if self._copies is None else self._copies.rows_of(int(derived["copies"]))
+        grown: tuple[TreeStructure, np.ndarray] = self._rows.remembered("tree", partial(super().grow, t, allowed))
+        return grown
 
-        def one_tree() -> tuple[TreeStructure, np.ndarray]:
-            tree = self._grower.grow(scales, counted, allowed)
-            if not leaves.needs_sample:
-                return tree, leaves.fit(tree, None)
-            sums = self._rows.statistics(_leaf_sums, tree)
-            return tree, leaves.values(tree, *sums, unit)
+    def _tree(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
+        packs = self._reads_losses or not (allowed & self._can_be_asked).any()
+        tree: TreeStructure = self._rows.retried(partial(grow_over_parts, self._rows, scales, n_rows, allowed, packs))
+        return tree
 
-        return self._rows.remembered("tree", one_tree)
+    def _leaf_sums(self, tree: TreeStructure) -> tuple[np.ndarray, ...]:
+        return tuple(self._rows.statistics(_leaf_sums, tree))
 
     def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
         """Add tree t to the scores, and in the same round compute the derivatives for the next tree."""
         crew = self._rows
-        if not self._ahead:
-            crew.statistics(_add, tree, values)
-            return
         self._derived = crew.statistics(_add_and_derive, tree, values, t + 1)
         crew.rewind(self._trees_end)
         crew.note(_add, tree, values)
@@ -177,17 +181,16 @@ class PartTrees:
         n_jobs = self.workers.n_threads
         borders = setup.columns.borders
         codes = bundle_columns(X, borders) if is_sparse(X) else code_rows(X, borders, n_jobs)
-        self.fitter = setup.fitter(self.workers)
+        self.fitter = setup.leaves.fitter(setup.plan.rules, setup.columns, setup.p_swap, self.workers)
         # Plain leaves never read the values again. (A view of no rows would keep them all.)
         self.rows = TrainingRows(X if self.fitter.needs_sample else np.empty((0, X.shape[1]), X.dtype), codes, training)
-        self.light = data.without_features()
+        self.light = data if setup.workers is not None else data.without_features()
         self.weight = data.row_weight
-        self.copies = row_copies(part, setup.copy_unit) if training else None
+        self.copies = row_copies(part, setup.copy_unit) if training and setup.copy_unit is not None else None
         self.scores = np.zeros(data.n_rows)
         self.linear = None if setup.linear is None else setup.linear.scores(X, n_jobs)
         self.start: Any = 0.0
         self.sampled: SampledRows | None = None
-        self.n_bins = setup.columns.n_bins
         self.has_missing: np.ndarray | None = None  # in any part
         self.search: SumSearch | None = None  # this worker's, at its first part
         self.grower: Grower | None = None  # of rows in memory
@@ -326,8 +329,7 @@ def query_hashes(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
 
 
 def count_copies(part: Part, unit: CopyUnit) -> int:
-    copies = row_copies(part, unit)
-    return 0 if copies is None else int(copies.sum())
+    return int(row_copies(part, unit).sum())
 
 
 def open_training(part: Part, setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

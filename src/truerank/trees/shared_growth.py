@@ -18,7 +18,7 @@ from truerank.core.threads import Workers
 from truerank.data.row_source import Part, RowSource
 from truerank.matrices.binning import BLOCK
 from truerank.matrices.exact_sums import exact_parts
-from truerank.trees.grower import GrowthRules, HistogramSearch, Level, LevelSearch, Question, TreeStructure
+from truerank.trees.grower import HistogramSearch, Level, LevelSearch, Question, TreeStructure
 from truerank.trees.histogram import (
     PackedGradients,
     PackingScales,
@@ -46,26 +46,16 @@ class Communicator(Protocol):
         """Return the next value that another member sends."""
 
 
-class PartGrower:
-    """Grows trees over parts."""
-
-    def __init__(self, crew: RowSource, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
-        self._rows = crew
-        self._can_be_asked = (n_bins > 1) | has_missing
-        self._reads_losses = bool(rules.small_leaf_penalty)
-
-    def grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
-        if self._rows.alone is not None:
-            tree: TreeStructure = self._rows.alone.memory["trees"].grow(scales, n_rows, allowed)
-            return tree
-        return self._rows.retried(lambda: self._grow(scales, n_rows, allowed))
-
-    def _grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
-        packed: tuple[np.ndarray, float] | None = None
-        if self._reads_losses or not (allowed & self._can_be_asked).any():
-            total, losses = self._rows.statistics(_pack, scales)
-            packed = total, loss_unit_of(losses, total, scales.shift)
-        return self._rows.together(_grow_together, scales, n_rows, allowed, packed)
+def grow_over_parts(
+    crew: RowSource, scales: PackingScales, n_rows: float, allowed: np.ndarray, packs: bool
+) -> TreeStructure:
+    """Grow a tree over parts, which with `packs` add up their packed rows before the search."""
+    packed: tuple[np.ndarray, float] | None = None
+    if packs:
+        total, losses = crew.statistics(_pack, scales)
+        packed = total, loss_unit_of(losses, total, scales.shift)
+    tree: TreeStructure = crew.together(_grow_together, scales, n_rows, allowed, packed)
+    return tree
 
 
 def _grow_together(
@@ -90,7 +80,7 @@ class GrowthTogether(LevelSearch):
 
     def __init__(self, communicator: Communicator, workers: Workers, together: list[Any]) -> None:
         first = together[0]
-        super().__init__(first.n_bins, first.has_missing, first.setup.plan.rules)
+        super().__init__(first.setup.columns.n_bins, first.has_missing, first.setup.plan.rules)
         self._communicator, self._workers, self._together = communicator, workers, together
         if first.search is None:
             first.search = SumSearch(self.n_bins, self.has_missing, self.rules, workers)

@@ -314,8 +314,12 @@ def _rows_for(part: Part, name: str) -> Iterator[Any]:
 
 
 def _problem(part: Part) -> PartProblem:
-    with _rows_for(part, "problem") as problem:
-        return copy.copy(problem)
+    """Return the problem with its rows, which a copy reads again unless they stay in memory."""
+    problem: PartProblem = part.memory["problem"]
+    if not part.hold:
+        problem = copy.copy(problem)
+        problem.rows = problem.rows_of(part.data.X)
+    return problem
 
 
 def _open_cross_entropy(part: Part, objective: Any, alpha: float) -> tuple[int, float, bool]:

@@ -13,7 +13,7 @@ from truerank.core.threads import Workers
 from truerank.core.types import Scorer
 from truerank.trees.ensemble import ConstantPredictor, Ensemble
 from truerank.trees.grower import GrowthRules, TreeStructure
-from truerank.trees.rows import Sample, TrainingRows
+from truerank.trees.rows import TrainingRows
 from truerank.trees.training_columns import TrainingColumns
 
 
@@ -21,13 +21,11 @@ class LeafFitter(Protocol):
     """An object that fits the leaves of each tree, and adds their values to scores.
 
     A fitter with `needs_sample` also has `sums(tree, rows, sample)`, arrays that can be summed over parts of the rows,
-    and `values(tree, *sums, unit)`, the leaf values from the total sums.
+    and `values(tree, *sums, unit)`, the leaf values (2^d,) or (2^d, n_values) from the total sums and the mean hessian
+    of a row. Any other fitter has `fit(tree)`, the leaf values from the sums in the tree.
     """
 
-    needs_sample: bool  # False: the sums in the tree are enough
-
-    def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample | None) -> np.ndarray:
-        """Return the leaf values of a tree, (2^d,) or (2^d, n_values)."""
+    needs_sample: bool
 
     def add(self, tree: TreeStructure, rows: TrainingRows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the values of a tree to the scores (n,) of rows."""

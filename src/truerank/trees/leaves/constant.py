@@ -12,7 +12,7 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.leaves.base import Leaves
-from truerank.trees.rows import Sample, TrainingRows
+from truerank.trees.rows import TrainingRows
 from truerank.trees.training_columns import TrainingColumns
 
 _EMPTY = 1e-12  # leaves with a smaller hessian have the value 0
@@ -47,7 +47,7 @@ class ConstantFitter:
     def __init__(self, alpha: float, monotone: np.ndarray | None, workers: Workers) -> None:
         self.alpha, self.monotone, self.workers = alpha, monotone, workers
 
-    def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample | None = None) -> np.ndarray:
+    def fit(self, tree: TreeStructure) -> np.ndarray:
         values = newton_values(tree.gradients, tree.hessians, self.alpha)
         if self.monotone is None:
             return values

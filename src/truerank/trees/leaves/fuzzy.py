@@ -298,10 +298,6 @@ class FuzzyFitter:
         self.places, self.norms, self.ties = places, Norms(p), ties
         self._shares: dict[int, Shares] = {}
 
-    def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample | None) -> np.ndarray:
-        assert sample is not None
-        return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
-
     def sums(self, tree: TreeStructure, rows: TrainingRows, sample: Sample) -> tuple[np.ndarray]:
         """Return ΣP g and ΣP h of each leaf (2, 2^d), which can be summed over partitions."""
         tables = self._tables(tree, rows)

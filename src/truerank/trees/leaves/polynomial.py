@@ -163,10 +163,6 @@ class PolynomialFitter:
                 f"numbers, more than {_MOST_NUMBERS:.2g}. Lower degree or depth"
             )
 
-    def fit(self, tree: TreeStructure, rows: TrainingRows, sample: Sample | None) -> np.ndarray:
-        assert sample is not None
-        return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
-
     def sums(self, tree: TreeStructure, rows: TrainingRows, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
         """Return Σ h x xᵀ, lower triangles (2^d, m, m), and -Σ g x (2^d, m), which can be summed over partitions."""
         table, _ = self._table(tree)
