@@ -58,14 +58,16 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, di
             try:
                 with unheard(f"choosing leaves, trial of {kind}"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of a small part; the whole fit warns itself
-                    scores = _scores_beside(type(ranker)(**settings | {"leaves": kind}), train, valid)
+                    trial = type(ranker)()
+                    trial.__dict__.update(settings, leaves=kind)
+                    scores = _scores_beside(trial, train, valid)
             except InvalidInputError:  # diverges from the first trees on
                 tried.remove(kind)
                 means.pop(kind, None)
                 continue
-            mean = measure.mean(judgements, scores, valid.query_weight)
-            totals[kind] += sign * mean * float(weights[-1].sum())
-            by_query[kind].append(sign * measure.per_query(judgements, scores))
+            measured = measure.per_query(judgements, scores)
+            totals[kind] += sign * measure.aggregate(measured, valid.query_weight) * float(weights[-1].sum())
+            by_query[kind].append(sign * measured)
             means[kind] = sign * totals[kind] / sum(float(own.sum()) for own in weights)
         weight = np.concatenate(weights)
         values = {kind: np.concatenate(by_query[kind]) for kind in tried}
