@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -231,6 +232,7 @@ def test_the_command_says_which_features_matter(data, tmp_path, capsys):
     text = capsys.readouterr().out
     assert f"and {data.n_features - 2} more" in text
     assert "loss, shuffled" in text
+    assert re.search(r"  0\.\d{4}  \[-?0\.\d{4}, 0\.\d{4}\]  ", text)
     assert f"corrected over {data.n_features} features (step-down max-T)" in text
 
 

@@ -330,6 +330,27 @@ def test_every_figure_of_the_page_is_in_the_json_and_the_tables_in_markdown(requ
     assert {"models": "probabilities", "runs": "queries", "scores": "pairs"}[kind] in report["details"]
 
 
+def test_of_columns_alone_only_queries_and_grades_are_checked(tmp_path):
+    rng = np.random.default_rng(0)
+    header = "qid,y,docid,kind,first,second,third"
+    lines = [
+        f"{q},{int(d < 2)},{d},{['even', 'odd'][q % 2]},1,{rng.random()},{rng.random()}"
+        for q in range(12)
+        for d in range(4)
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join([header, *lines]) + "\n")
+    told = ["--data", str(tmp_path / "rows.csv"), "--scores", "second", "--baseline", "first", "--segments", "kind"]
+    assert main(["report", *told, "-o", str(tmp_path / "page.html")]) == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Data quality" in text
+    assert "identical-rows" not in text
+    assert "conflicting-grades" not in text
+    assert "second against first" in text
+    tables = text.partition("<script type=module>")[0].count("<table>")
+    assert tables == text.count('<div class="scroll ') > 3
+    assert text.count("sha256 ") == 1  # columns are no files
+
+
 def test_runs(tmp_path, capsys):
     (tmp_path / "q.txt").write_text("1 0 a 1\n1 0 b 0\n2 0 c 2\n")
     (tmp_path / "one.run").write_text("1 Q0 a 1 2.0 x\n1 Q0 b 2 1.0 x\n2 Q0 c 1 1.0 x\n")

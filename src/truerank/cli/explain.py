@@ -56,8 +56,6 @@ def run(args: Arguments) -> int:
     if args.query is None:
         _features(args, model, data, convention, most)
         return 0
-    if not args.json:
-        print(f"{args.model}: {truerank.training_queries(model, data)}\n")
     above: str | int | None = args.above
     below: str | int | None = args.below
     if data.doc_ids is None:
@@ -67,7 +65,10 @@ def run(args: Arguments) -> int:
     )
     if data.doc_ids is None:
         result = replace(result, above=_from_one(result.above), below=_from_one(result.below))
-    return common.show(args, result.to_dict(), result.to_text(most))
+    code = common.show(args, result.to_dict(), result.to_text(most))
+    if not args.json:
+        print(f"\n{args.model}: {truerank.training_queries(model, data)}")
+    return code
 
 
 def _features(args: Arguments, model: Any, data: Any, convention: str, most: int) -> None:
@@ -81,8 +82,6 @@ def _features(args: Arguments, model: Any, data: Any, convention: str, most: int
         learned = {"training_sketch_": truerank.TrainingSketch.of(train), "feature_names_in_": names}
         models[args.train] = SimpleNamespace(**learned)  # in place of the models without a feature
     seen = about_training(args.training_queries, models, data)
-    if not args.json:
-        print(f"{seen}\n")
     data = seen.kept(data)
     measured: dict[str, Any] = {"measure": args.measure, "convention": convention}
     shuffled = truerank.permutation_importance(model, data, random_state=0, **measured)
@@ -102,21 +101,26 @@ def _features(args: Arguments, model: Any, data: Any, convention: str, most: int
             args, {"measure": shuffled.measure, "own": kind, "training_queries": seen.to_dict(), "features": rows}
         )
         return
-    header, shown = ["feature", kind], {"shuffled": 5, "gone": 4}  # the last is the noise floor
+    header, shown = ["feature", kind], {"shuffled": 4, "gone": 3}  # the last is the noise floor
     for how in found:
-        header += [f"loss, {how}", "95% from", "to", "p, max-T", "noise floor"][: shown[how]]
+        header += [f"loss, {how}", "95% interval", "p, max-T", "noise floor"][: shown[how]]
     cells = [
-        [row["feature"], row["own"], *(v for how in found for v in list(row[how].values())[: shown[how]])]
+        [row["feature"], row["own"], *(v for how in found for v in _shown(**row[how])[: shown[how]])]
         for row in rows[:most]
     ]
-    print(common.table(cells, header, spare=("noise floor", "95% from", "to")))
+    print(common.table(cells, header, spare=("noise floor", "95% interval")))
     rest = len(rows) - len(cells)
     print(
         (f"and {rest} more (--most)\n" if rest else "")
         + "".join(f"\nloss, {how}: {one.about}" for how, one in found.items())
         + "\nshuffled: the feature's values were exchanged among the documents of each query"
         + ("; gone: the model was trained again without the feature" if args.train else "")
+        + f"\n\n{seen}"
     )
+
+
+def _shown(loss: float, low: float, high: float, p_adjusted: float, noise_floor: float) -> list[Any]:
+    return [loss, "" if low != low else f"[{low:.4f}, {high:.4f}]", p_adjusted, noise_floor]
 
 
 def _by_feature(found: dict[str, Any]) -> dict[str, dict[str, list[float]]]:

@@ -67,7 +67,7 @@ def run(args: Arguments) -> int:
         return 0
     page: dict[str, Any] = {}
     if ending not in (".md", ".json"):
-        files = [path for path in (args.data, args.qrels, *named.files) if path not in (None, "-")]
+        files = [path for path in (args.data, args.qrels, *named.files) if path and os.path.exists(path)]
         page = {
             "title": args.title or TITLE,
             "made_by": shlex.join(["truerank", *sys.argv[1:]]),

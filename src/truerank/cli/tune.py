@@ -102,11 +102,11 @@ def _space(args: Arguments, ranker: truerank.Ranker, fixed: dict[str, Any]) -> d
 def _print(found: Any, name: str, upwards: bool, terms: str) -> None:
     rows = [[t["number"] + 1, t["mean"], json.dumps(t["params"])] for t in found.trials if t["error"] is None]
     rows.sort(key=lambda row: float(row[1]), reverse=upwards)
-    print(common.table(rows[:10], ["trial", name, "settings"]))
     print(
         f"best of {len(found.trials)} settings: {json.dumps(found.best_params)}, {name} {found.best_value:.4f} "
-        f"({terms}) on the held-out queries that chose it; use `truerank evaluate` on other queries for a fair value"
+        f"({terms}) on the held-out queries that chose it; use `truerank evaluate` on other queries for a fair value\n"
     )
+    print(common.table(rows[:10], ["trial", name, "settings"]))
 
 
 def parse_space(pairs: Sequence[str]) -> dict[str, Any]:

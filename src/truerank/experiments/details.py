@@ -50,7 +50,8 @@ def details_of(evidence: Any) -> dict[str, Detail]:
     if experiment.models:
         found["curves"], found["features"] = _curves(systems), _weights(systems)
         found["probabilities"], found["stability"] = _probabilities(systems, data), _stability(systems, data)
-    found["pairs"], found["findings"] = _pair_errors(systems, experiment.convention), _findings(data, evidence.wording)
+    found["pairs"] = _pair_errors(systems, experiment.convention)
+    found["findings"] = _findings(data, bool(experiment.models), evidence.wording)
     return {name: one for name, one in found.items() if one is not None}
 
 
@@ -176,16 +177,18 @@ def _pair_errors(systems: Sequence[System], convention: str) -> Detail | None:
     return Detail("Wrong pairs by grade", ["pairs of grades", *[s.name for s in systems]], rows, note)
 
 
-def _findings(data: RankingData | None, wording: Wording) -> Detail | None:
+def _findings(data: RankingData | None, features: bool, wording: Wording) -> Detail | None:
+    """Return the remarks on the rows. Unless models read the features, the rows have the named columns alone."""
     if data is None:
         return None
-    from truerank.data.checkup import examine
+    from truerank.data.checkup import examine, of_judged_rows
     from truerank.data.remarks import CODES, in_order
     from truerank.measures.file_order import file_order_finding
 
+    checked = examine if features else of_judged_rows
     rows: list[list[Any]] = [
         [one.severity, one.code, one.count, one.where, CODES[one.code].meaning, alternatives(one.remedies, wording)]
-        for one in in_order([*examine(data), *file_order_finding(data)])
+        for one in in_order([*checked(data), *file_order_finding(data)])
     ]
     columns = ["severity", "finding", "count", "where", "what it means", "what to do"]
     return Detail("Data quality", columns, rows, "" if rows else "Nothing was found.")

@@ -19,6 +19,7 @@ from truerank.report.page import (
     Section,
     chart,
     data_table,
+    framed,
     headline,
     page,
     paragraph,
@@ -146,7 +147,7 @@ def _comparison(evidence: Evidence) -> list[Section]:
     text = simple_table(header, rows, "comparison") + "".join(
         paragraph(t, quiet=True) for t in [note, *remarks_below(compared), *remarks]
     )
-    text += "".join(segments_tables(one, "html"))
+    text += "".join(framed(table, "segments") for table in segments_tables(one, "html"))
     first = evidence.systems[0]
     title = f"Differences from {first}, the first system" if evidence.leaders else f"Better than {first}?"
     return [Section("comparison", title, text, folded=True)]

@@ -42,10 +42,12 @@ def headline(text: str) -> str:
 
 def simple_table(header: list[str], rows: list[list[Any]], label: str) -> str:
     """Return a small table with numbers aligned to the right."""
-    return (
-        f'<div class="scroll {label}" tabindex="0" role="region" aria-label="{label}">'
-        f"{_with_code(styled_table(rows, header, 'html'))}</div>"
-    )
+    return framed(_with_code(styled_table(rows, header, "html")), label)
+
+
+def framed(table: str, label: str) -> str:
+    """Return an HTML table in a frame that scrolls on a narrow screen."""
+    return f'<div class="scroll {label}" tabindex="0" role="region" aria-label="{label}">{table}</div>'
 
 
 def data_table(columns: list[str], rows: list[list[Any]], label: str, *, pick: str | None = None) -> str:
