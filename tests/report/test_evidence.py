@@ -345,6 +345,7 @@ def test_of_columns_alone_only_queries_and_grades_are_checked(tmp_path):
     assert "Data quality" in text
     assert "identical-rows" not in text
     assert "conflicting-grades" not in text
+    assert "unjudged" not in text.partition("<script type=module>")[0]
     assert "second against first" in text
     tables = text.partition("<script type=module>")[0].count("<table>")
     assert tables == text.count('<div class="scroll ') > 3

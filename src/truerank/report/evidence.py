@@ -124,11 +124,13 @@ def _ties(evidence: Evidence) -> Section:
         ties, shares = result.tie_range(), result.judged_shares()
         rows += [[system, name, *(ties[name] or (None, None)), shares.get(name)] for name in result]
     header = ["system", "measure", "worst order of ties", "best order of ties", "judged"]
-    note = "Mean in the worst and the best order of equal scores; share of judged documents up to the cutoff."
+    title, note = "Ties and unjudged documents", "Mean in the worst and the best order of equal scores"
     if all(row[-1] is None for row in rows):
-        header, rows = header[:-1], [row[:-1] for row in rows]
-    text = simple_table(header, rows, "ties") + paragraph(note, quiet=True)
-    return Section("ties", "Ties and unjudged documents", text, folded=True)
+        title, header, rows = "Ties", header[:-1], [row[:-1] for row in rows]
+    else:
+        note += "; share of judged documents up to the cutoff"
+    text = simple_table(header, rows, "ties") + paragraph(f"{note}.", quiet=True)
+    return Section("ties", title, text, folded=True)
 
 
 def _comparison(evidence: Evidence) -> list[Section]:
