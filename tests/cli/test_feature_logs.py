@@ -49,6 +49,7 @@ def shop(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.filterwarnings("always:.*equals the grades")
 @pytest.mark.parametrize(("name", "absent"), [("flat.csv", None), ("nested.jsonl", None), ("answers.jsonl", 0)])
 def test_logged_features_are_joined_without_naming_columns(shop, name, absent):
     assert main(["convert", "judgements.json", "rows.parquet", "--join", name]) == 0
@@ -74,11 +75,13 @@ def test_answers_without_their_queries_are_refused(shop, capsys):
     assert '{"query": …, "response": …}' in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("always:.*equals the grades")
 def test_features_next_to_grades_are_read_by_the_proposed_command(shop, capsys):
     assert main(["train", "nested.jsonl", "--model", "model.json"]) == 1
     command = capsys.readouterr().err.partition("truerank convert ")[2]
     assert main(["convert", *shlex.split(command)]) == 0
     assert [*pandas.read_parquet("rows.parquet")][3:] == ["title_bm25", "rating_avg", "stock"]  # and no grade
+    assert "'grade' is left out, because it equals the grades" in capsys.readouterr().err
 
 
 def test_cells_of_several_types_become_text(shop):

@@ -322,3 +322,13 @@ def test_positions_are_a_column_that_is_no_feature(tmp_path, capsys):
     other = ["train", str(table), "--ranker", "adarank", "--model", path, "--position", "shown"]
     assert main(other) == 2
     assert "only oblivious-boosting reads" in capsys.readouterr().err
+
+
+def test_the_last_name_of_a_ranker_counts_with_its_own_settings(files, tmp_path, capsys):
+    rows, model = str(files / "S1.txt"), str(tmp_path / "model.json")
+    assert main(["train", rows, "--ranker", "SVM-MAP", "--ranker", "AdaRank-NDCG", "--model", model]) == 0
+    assert load_model(model).measure == "nDCG@10"
+    assert main(["train", rows, "--ranker", "SVM-MAP", "--set", "measure=RR", "--model", model]) == 2
+    assert "--set measure has the values AP and RR" in capsys.readouterr().err
+    assert main(["cross-validate", str(files / "all.txt.gz"), "--ranker", "list-net", "--against", "ListNet"]) == 2
+    assert "named twice" in capsys.readouterr().err

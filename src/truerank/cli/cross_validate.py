@@ -69,7 +69,7 @@ class Arguments(options.Learning, options.Folds, options.Clustered, options.Reco
 
 def run(args: Arguments) -> int:
     """Print a row for each fold, a comparison of rankers, or a learning curve."""
-    settings = ranker_options.parse_settings(args.set)
+    settings = ranker_options.settings_of(args.ranker, args.set)
     place = Path(args.folds)
     if args.curve and not place.is_file():
         raise common.UsageError(
@@ -79,7 +79,7 @@ def run(args: Arguments) -> int:
     if args.curve:
         return _curve(args, settings)
     names = [args.ranker, *args.against]
-    if len(set(names)) < len(names):
+    if len({(own, *settings) for own, settings in map(ranker_options.ranker_named, names)}) < len(names):
         raise common.UsageError(f"a ranker is named twice in {', '.join(names)}. Name each ranker once")
     refuse_folds_of_folder(args)
     grid = _grid(args.grid)

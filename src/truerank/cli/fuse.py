@@ -146,8 +146,8 @@ def _learn(args: Arguments) -> int:
     if args.output is None:
         common.refuse_idle(args, ["tag"], "names the fused run, but no output is named. Add -o RUN")
     parse_measures(measures, convention)  # misspelt names fail before any file is read
-    settings = ranker_options.parse_settings(args.set)
     ranker_name = "nonnegative-list-net" if args.nonnegative else args.ranker or "list-net"
+    settings = ranker_options.settings_of(ranker_name, args.set)
     ranker = ranker_options.make_ranker(ranker_name, settings)
     if "random_state" in ranker.get_params() and "random_state" not in settings:
         ranker.set_params(random_state=seed)

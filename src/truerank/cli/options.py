@@ -235,14 +235,13 @@ NO_PLAN = "has no effect with --plan, which has estimates of its own"
 
 
 class RankerName(argparse.Action):
-    """Store a ranker's name, with the `--set` of its name in a paper; a following `--help` describes its parameters."""
+    """Store a ranker's name, a paper's if that has settings; a following `--help` describes its parameters."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         from truerank.cli.ranker_options import ranker_named
 
         name, settings = ranker_named(values)
-        setattr(namespace, self.dest, name)
-        namespace.set = [*settings, *namespace.set]
+        setattr(namespace, self.dest, values if settings else name)
         general = type(parser).format_help
         parser.__dict__["format_help"] = lambda: general(parser) + parameters_text(name)
 

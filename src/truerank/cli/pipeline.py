@@ -66,15 +66,16 @@ def run(args: Arguments) -> int:
     index = truerank.build_index(truerank.read_documents(args.documents, bad=args.bad), out / "index")
     common.note(f"indexed {index.n_documents} documents, with relevant ones for {len(queries)} of {n_asked} queries")
     # Bins of a score hold what its scale within the query would add.
-    scaled = args.ranker not in BINNED
-    features = truerank.TextFeatures(names_of_families, depth=args.depth, scaled=scaled, n_jobs=args.threads).fit(index)
+    binned = ranker_options.ranker_named(args.ranker)[0] in BINNED
+    features = truerank.TextFeatures(names_of_families, depth=args.depth, scaled=not binned, n_jobs=args.threads)
+    features.fit(index)
     data: Any = features.transform(queries, index, qrels)
     known = set(data.query_ids.tolist())
     nothing = [query.id for query in queries if query.id not in known]
     common.note(f"{data.n_queries} queries have {data.n_rows} candidates with {data.n_features} features")
     if nothing:
         common.note(_about_nothing(nothing))
-    binning = truerank.ScoreBinning(output="binned") if args.ranker in BINNED else None
+    binning = truerank.ScoreBinning(output="binned") if binned else None
     rankers = [ranker_options.make_ranker(args.ranker, own, args.seed) for own in candidates]
     found = cross_validate_text(
         [truerank.TextRanker(ranker, features, binning) for ranker in rankers], data, index, queries, qrels,
@@ -112,9 +113,9 @@ def families(named: Sequence[str]) -> list[str]:
 
 def _candidates(args: Arguments) -> list[dict[str, Any]]:
     """Return the settings to try, each once; a setting that the ranker lacks is an error."""
-    settings = ranker_options.parse_settings(args.set)
+    settings = ranker_options.settings_of(args.ranker, args.set)
     candidates: list[dict[str, Any]] = []
-    for own in SETTINGS.get(args.ranker, [{}]):
+    for own in SETTINGS.get(ranker_options.ranker_named(args.ranker)[0], [{}]):
         if own | settings not in candidates:
             candidates.append(own | settings)
     for each in candidates:

@@ -31,6 +31,11 @@ def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def settings_of(ranker: str, pairs: Iterable[str]) -> dict[str, Any]:
+    """Return the settings of a ranker's name in a paper and of `--set`, which may not contradict each other."""
+    return parse_settings([*ranker_named(ranker)[1], *pairs])
+
+
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     """Parse `key=value` strings of `--set`: values as JSON, numbers between commas as a list, others as strings."""
     settings = {}

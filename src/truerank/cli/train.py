@@ -46,7 +46,7 @@ def run(args: Arguments) -> int:
     if args.train is None or args.model is None:
         raise common.UsageError("no data or no model file is named. Write: truerank train TRAIN --model model.json")
     start = time.process_time()
-    settings = ranker_options.parse_settings(args.set)
+    settings = ranker_options.settings_of(args.ranker, args.set)
     if args.teacher is not None and args.ranker == "oblivious-boosting":
         settings.setdefault("objective", "query-mse")
     ranker = ranker_options.make_ranker(args.ranker, settings, args.seed, args.prepare)

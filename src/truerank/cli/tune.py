@@ -40,7 +40,7 @@ def run(args: Arguments) -> int:
     from truerank.inspection.importance import measure_of
 
     refuse_folds_of_folder(args)
-    fixed = ranker_options.parse_settings(args.set)
+    fixed = ranker_options.settings_of(args.ranker, args.set)
     first = ranker_options.make_ranker(args.ranker, fixed, None, args.prepare)
     seeded = args.seed if "random_state" in first.get_params() or "ranker__random_state" in first.get_params() else None
     inner = getattr(first, "ranker", first)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from truerank.core.checks import as_array
-from truerank.core.errors import DataFileError, InvalidInputError, Remedy
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
 from truerank.core.types import PathLike
 from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.io.judgements.content import Content, read_content
@@ -200,7 +200,9 @@ def joined(
         are_numbers = all(number is not None for cell, number in zip(filled, numbers) if cell is not None)
         if not are_numbers and len({type(cell) for cell in filled if cell is not None}) > 1:
             filled = [None if cell is None else str(cell) for cell in filled]
-        if numbers != columns[GRADE]:
+        if numbers == columns[GRADE]:
+            warn(f"{source}: the column {header[k]!r} is left out, because it equals the grades")
+        else:
             columns[header[k]] = numbers if are_numbers else filled
     return columns, [" / ".join(key) for key in dict.fromkeys(keys) if key not in rows]
 
