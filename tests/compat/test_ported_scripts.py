@@ -161,3 +161,27 @@ def test_callbacks_with_an_environment_and_regressors():
     assert port.XGBRegressor(n_estimators=3).fit(X, y, qid=np.repeat(range(5), 20)).predict(X).shape == (100,)
     with pytest.raises(InvalidInputError, match="LGBMRanker"):
         port.LGBMClassifier(n_estimators=3)
+
+
+@pytest.mark.parametrize("given", [{}, {"categorical_feature": "auto"}])
+def test_columns_whose_type_is_a_category_are_categories(given):
+    """As in LightGBM, whose default is "auto"; also categories that are numbers, and rows of `Dataset`."""
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {
+            "price": rng.random(200),
+            "brand": pandas.Categorical(rng.choice(["acme", "bolt", None], 200)),
+            "kind": pandas.Categorical(rng.integers(5, 9, 200)),
+        }
+    )
+    grades, sizes = (frame["brand"] == "acme") + (frame["kind"].astype(int) % 2), [10] * 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        named = LGBMRanker(n_estimators=5).fit(frame, grades, group=sizes, cat_features=["brand", "kind"])
+        expected = named.predict(frame)
+        ranker = LGBMRanker(n_estimators=5).fit(frame, grades, group=sizes, **given)
+        rows = Dataset(frame, grades, group=sizes, **given)
+        trained = train({"objective": "lambdarank"}, rows, 5)
+    for found in (ranker, trained):
+        np.testing.assert_array_equal(found.predict(frame), expected)
+        assert found.categorical is None

@@ -1,6 +1,7 @@
 """The gate over files and objects: gold sets, result lists, chunks, spans, floors, looks, and the command."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,6 +93,9 @@ def test_the_json_is_the_result(files, capsys):
     code, out, _ = run(capsys, *words, "--segments", "language")
     told = json.loads(out)
     own = gate(files["gold"], files["old"], files["old"], segments="language")
+    assert told["notes"][:-1] == own.notes[:-1]
+    assert "--looks N --history FILE" in told["notes"][-1]  # the command names its options
+    own = replace(own, notes=told["notes"])
     assert (code, told["verdict"], told["schema"], told["version"]) == (0, "PASS", "gate/1", truerank.__version__)
     assert told == json.loads(json.dumps(own.to_dict()))
     assert [line["name"] for line in told["lines"]] == ["all queries", "de", "en"]

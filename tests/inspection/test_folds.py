@@ -179,8 +179,9 @@ def test_what_folds_cannot_be(folders, tmp_path):
         cross_validate(RidgeRanker(), DATA, cv="time")
     with refused(InvalidInputError, code="too-few-times"):
         cross_validate(RidgeRanker(), DATA, cv=QueryTimeSplit(np.arange(30) % 2, 3))
-    with refused(InvalidInputError, code="no-file"):
+    with refused(InvalidInputError, code="no-file") as caught:
         read_folds(tmp_path)
+    assert "Fold*/{train,vali,test}.txt" in str(caught.value)  # the error describes what a folder of folds has
     for stem, rows in (("train", 5), ("vali", 4), ("test", 3)):
         (tmp_path / "Fold1").mkdir(exist_ok=True)
         (tmp_path / "Fold1" / f"{stem}.txt").write_text("0 qid:1 1:2\n" * rows)

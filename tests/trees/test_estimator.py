@@ -182,10 +182,6 @@ def test_categories_are_refused_by_name(library):
     frame = frames.DataFrame({"a": [1.0, 2.0], "colour": ["red", "blue"]})
     with refused(InvalidInputError, code="not-numeric"):
         ObliviousBoosting("constant").fit(frame, [0, 1])
-    if library == "pandas":
-        frame["colour"] = frame["colour"].astype("category")
-        with refused(InvalidInputError, code="not-numeric"):
-            ObliviousBoosting("constant").fit(frame, [0, 1])
 
 
 def test_progress_is_told(judged, capsys):

@@ -7,6 +7,8 @@ lines such as {"query_id": "q1", "relevant": ["d3"], "language": "de"}, or qrels
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from truerank.cli import common, options
 from truerank.cli.parser import OutputFile, argument, option, positive
 
@@ -46,6 +48,7 @@ def run(args: Arguments) -> int:
             segments=args.segments, looks=args.looks, history=history, collapse=args.collapse,
             convention=args.convention, inconclusive=args.inconclusive, random_state=args.seed,
         )  # fmt: skip
+    found = replace(found, notes=[common.worded(note, args.wording) for note in found.notes])
     if args.summary is not None:
         with common.output(args.summary) as stream:
             stream.write(found.to_markdown())

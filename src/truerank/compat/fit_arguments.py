@@ -12,7 +12,7 @@ import numpy as np
 
 from truerank.compat.name_table import CALLBACKS, INSTEAD, INSTEAD_IN_FIT, NEAR, SAME, WARNED
 from truerank.compat.other_names import asks_for_nothing, measure_of, ready
-from truerank.core.checks import check_function, check_positive_int, column_labels
+from truerank.core.checks import check_function, check_positive_int, column_labels, declared_categories
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
 from truerank.core.rounds import Callback, Lines
@@ -88,7 +88,7 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
         qid, call.sets = _read_sets(name, qid, eval_set, other)
         _drop_what_asks_for_nothing(name, other)
         call.cutoffs = other.pop("eval_at", [])
-        _read_categories(name, known, call, other)
+    _read_categories(name, known, X, call, other)
     return X, qid, call
 
 
@@ -125,12 +125,19 @@ def _read_callback(one: Any, name: str, known: Mapping[str, Any], call: FitCall,
         call.settings[ours] = value
 
 
-def _read_categories(name: str, known: Mapping[str, Any], call: FitCall, other: dict[str, Any]) -> None:
-    """Read the columns of categories that LightGBM and CatBoost name in `fit`."""
+def _read_categories(name: str, known: Mapping[str, Any], X: Any, call: FitCall, other: dict[str, Any]) -> None:
+    """Read the columns of categories that `fit` names, else those that a data frame declares."""
+    if "categorical" not in known:
+        return
     for key in ("cat_features", "categorical_feature"):
-        if "categorical" in known and key in other:
-            call.settings["categorical"] = list(other.pop(key))
-            warn(f"{name}.fit: {key} is read as categorical={call.settings['categorical']!r:.60}: {NEAR[key][2]}")
+        given = other.pop(key, "auto")
+        given = [given] if isinstance(given, str) else list(given)
+        if given == ["auto"]:
+            continue  # as in LightGBM, the types decide
+        call.settings["categorical"] = given
+        warn(f"{name}.fit: {key} is read as categorical={call.settings['categorical']!r:.60}: {NEAR[key][2]}")
+    if known["categorical"] is None and (declared := declared_categories(X)):
+        call.settings.setdefault("categorical", declared)
 
 
 def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None) -> tuple[Any, Any]:

@@ -188,6 +188,12 @@ def is_frame(values: Any) -> bool:
     return hasattr(values, "columns") and hasattr(values, "dtypes")
 
 
+def declared_categories(X: Any) -> list[str]:
+    """Return the columns of a data frame whose type is a category."""
+    types = zip(X.columns, X.dtypes) if is_frame(X) else ()
+    return [name for name, dtype in types if str(dtype).lower().startswith(("categ", "enum"))]
+
+
 def is_text_type(dtype: Any) -> bool:
     """Return whether a column's type, of any library, is text or categories, whose values are no numbers."""
     return str(dtype).lower().startswith(("category", "categorical", "enum", "object", "str"))

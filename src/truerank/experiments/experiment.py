@@ -447,7 +447,7 @@ class Experiment:
         ((values, name, convention, *_),) = measured
         if len(values) != 2:
             raise InvalidInputError(
-                f"power requires two systems, got {len(values)}: {', '.join(values)}. Make an Experiment of two",
+                f"power requires two systems, got {len(values)}: {', '.join(values)}. Name two of them",
                 code="two-systems",
             )
         other = next(system for system in values if system != self.baseline)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.errors import InvalidInputError, Message, Remedy
 from truerank.core.printing import counted
 from truerank.core.types import Convention, MeasureLike, RandomState
 from truerank.data.remarks import FORBIDS
@@ -156,9 +156,7 @@ def gate_of(
     own = {"measure": measure.name, "convention": measure.convention, "new": names[0], "baseline": names[1]}
     notes = [f"{measure.name}, convention {measure.convention}", *notes, *found.notes]
     if history is None and looks == 1:
-        notes.append(
-            "looks at these queries are not counted. Pass their number and a file to count them (looks, history)"
-        )
+        notes.append(Message("looks at these queries are not counted", Remedy("to count them", looks=..., history=...)))
     for pair in doubtful_pairs(measure, experiment.rankings, [names]):
         if not pair.p >= LEVEL:  # shares that differ; gold sets seldom judge most of what is retrieved
             notes.append(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import is_frame, is_text_type
+from truerank.core.checks import declared_categories, is_frame, is_text_type
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
@@ -162,9 +162,10 @@ class CategoryColumns(Ranker):
         if not is_frame(X):
             return X
         names, known = list(X.columns), getattr(self, "category_names_", {})
-        given = [int(k) for k in known] or None if self.categorical is None else self.categorical
+        given = self.categorical
         if given is None:
-            return X
+            declared = [] if reset else [names.index(name) for name in declared_categories(X)]
+            given = sorted({*map(int, known), *declared})
         columns = columns_of(given, "categorical", len(names), names).tolist()
         X, texts = numbered_categories(X, columns, known, reset)
         if reset and texts:

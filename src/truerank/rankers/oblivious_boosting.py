@@ -101,7 +101,8 @@ class ObliviousBoosting(FittedTrees):
     categorical : list of column numbers or names, optional
         Features with categories: numbers, or columns of text or categories of a data frame. Each category becomes the
         mean of its grades within queries (`truerank.trees.categories`). An unknown category counts as an average one,
-        and a missing category as a missing value.
+        and a missing category as a missing value. By default, the columns of a data frame whose type is a
+        category.
     patience : int, optional
         Stop if `measure` on `eval_set` has not improved for this many trees, and keep the best round. Less than half of
         the trees often stops too early.

@@ -46,8 +46,9 @@ def _file(folder: Path, stem: str) -> Path:
     path = find_file(folder, f"{stem}.txt")
     if path is None:
         raise InvalidInputError(
-            f"{folder}: the folder has no file {stem}.txt (or .gz, .xz, .zst). Name another folder", code="no-file"
-        )
+            f"{folder}: the folder has no file {stem}.txt (or .gz, .xz, .zst). Name a folder with Fold*/"
+            "{train,vali,test}.txt, or with five parts S1.txt … S5.txt", code="no-file",
+        )  # fmt: skip
     return path
 
 
