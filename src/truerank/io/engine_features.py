@@ -208,7 +208,10 @@ def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> 
     only, body, hit = _only(asked, documents)
     is_log = asked["kind"] == "ltr-log"
     if is_log:
-        body |= logging_by_plugin(only, {"featureset": asked["featureset"], "params": asked["params"]})
+        logged = {"featureset": asked["featureset"], "params": asked.get("params", {})}
+        if "store" in asked:
+            logged["store"] = asked["store"]
+        body |= logging_by_plugin(only, logged)
     else:
         named = [{"bool": {"must": [each], "_name": name}} for name, each in asked["features"].items()]
         body["query"] = {"bool": {"filter": [only], "should": named}}
@@ -283,11 +286,12 @@ def _known(entries: list[tuple[str, Any]], names: Sequence[str], engine: str, pl
 
 def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
     field = asked.get("id", "id")
-    efi = "".join(f" efi.{key}={_quoted(str(value))}" for key, value in asked["efi"].items())
+    efi = "".join(f" efi.{key}={_quoted(str(value))}" for key, value in asked.get("efi", {}).items())
+    store = f" store={asked['store']}" if "store" in asked else ""
     parameters = {
         "q": "*:*",
         "fq": f"{{!terms f={field} separator='\t'}}" + "\t".join(documents),
-        "fl": f"{field},features:[features format=dense store={asked['store']}{efi}]",
+        "fl": f"{field},features:[features format=dense{store}{efi}]",
         "rows": len(documents),
     }
     path = f"{quoted(asked['index'])}/select?wt=json" if asked.get("index") else "select?wt=json"
