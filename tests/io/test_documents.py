@@ -62,7 +62,7 @@ def test_an_id_that_came_before_and_an_empty_text():
 
 def test_documents_with_tags_of_html_are_said():
     tagged = {"id": "b", "text": "<P>heat</P> flow<br>"}
-    with pytest.warns(TruerankWarning, match="HTML tags in 1 document.s. are indexed as words"):
+    with pytest.warns(TruerankWarning, match="HTML tags in 1 document are indexed as words"):
         assert len(list(read_documents(lines(GOOD, tagged, {"id": "c", "text": "a < b, x</y"})))) == 3
 
 
