@@ -179,7 +179,8 @@ class Practical(Result):
         if len(self.pairs) == 1:
             (pair,) = self.pairs
             if math.isnan(pair.better):
-                return f"{pair.a} against {pair.b}: undecided with {counted(self.queries, 'query')}."
+                why = f"{counted(self.queries, 'query')}: too few, or equal differences"
+                return f"{pair.a} against {pair.b}: undecided ({why})."
             figures = {"better": pair.better, "equivalent": pair.equivalent, "worse": pair.worse}
             text = ", ".join(f"P({name}) = {own:.3f}" for name, own in figures.items() if not math.isnan(own))
             return f"{pair.a} against {pair.b}: {pair.verdict} ({text})."
