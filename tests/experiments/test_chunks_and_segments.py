@@ -124,6 +124,16 @@ def test_fewer_errors_are_better_in_segments_too():
     assert (whole.difference < 0, whole.verdict) == (True, "better")
 
 
+def test_several_systems_divide_the_level_of_their_segments():
+    runs = {"old": noisy(1.0, 0), "new": noisy(2.0, 1)}
+    alone = truerank.compare(GOLD, runs, "AP", segments=LANGUAGES).segments["new"]
+    beside = truerank.compare(GOLD, runs | {"other": noisy(2.0, 2)}, "AP", segments=LANGUAGES).segments["new"]
+    for one, other in zip(alone, beside, strict=True):
+        assert (one.name, one.difference) == (other.name, other.difference)
+        assert other.low < one.low
+        assert one.high < other.high
+
+
 def test_a_gate_and_an_experiment_refuse_segments_that_lack_a_query():
     runs = {name: {q: dict(zip(order, range(12))) for q, order in ORDERS.items()} for name in ("new", "old")}
     some = dict(list(LANGUAGES.items())[1:])

@@ -339,6 +339,17 @@ def test_an_experiment_has_the_gate_of_its_systems():
         truerank.Experiment(GOLD, {"a": old, "b": old, "c": new}, "RR").gate()
 
 
+def test_a_gate_gives_no_verdict_on_training_queries():
+    rng = np.random.default_rng(5)
+    X, y, qid = rng.normal(size=(600, 3)), rng.integers(0, 3, 600), np.repeat(np.arange(60), 10)
+    model = truerank.RidgeRanker().fit(X, y, qid=qid)
+    systems = {"old": X[:, 0], "new": model.predict(X)}
+    assert truerank.Experiment(y, systems, "AP", qid=qid, baseline="old").gate(0.2).verdict == "PASS"
+    data = truerank.RankingData(X, y, qid=qid)
+    kept = truerank.Experiment(data, systems | {"new": model}, "AP", baseline="old", training_queries="keep")
+    assert (kept.gate(0.2).verdict, "trained" in kept.gate(0.2).reason) == ("INCONCLUSIVE", True)
+
+
 def test_a_gate_says_where_fewer_documents_are_judged():
     gold = {str(q): {"a": 1, "b": 0} for q in range(150)}
     old = {q: ["a", "b"] for q in gold}
