@@ -126,6 +126,7 @@ def test_a_margin_that_nothing_can_pass_is_refused_with_the_least_one():
 def test_queries_without_a_result_count_0_and_are_counted():
     few = {q: own for q, own in lists().items() if q != "q7"}
     found = gate(GOLD, few | {"other": ["a"]}, lists(), "RR", margin=0.05)
+    assert (found.about["measure"], found.notes[0]) == ("RR", "RR, convention trec")  # as it was asked for
     expected = evaluate(GOLD, as_scores(read_results(few)), "RR", topics="all")["RR"]
     assert found.lines[0].new == pytest.approx(expected)
     assert sum("without a result" in remark for remark in found.notes) == 1

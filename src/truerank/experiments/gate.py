@@ -138,7 +138,8 @@ def gate_of(
             f"a gate requires two systems, got {1 + len(others)}. Name two systems", code="two-systems"
         )
     check_order(experiment.found)
-    names, measure = (others[0], experiment.baseline), next(iter(experiment.measures.values())).check_mean()
+    names, (asked, measure) = (others[0], experiment.baseline), next(iter(experiment.measures.items()))
+    measure.check_mean()
     ours, theirs = (measure.values(experiment.rankings[name]) for name in names)
     if inconclusive is None and not np.array_equal(ours, theirs, equal_nan=True):
         _check_margin(margin, ours, theirs, measure)
@@ -153,8 +154,8 @@ def gate_of(
             ours, theirs, margin, segments=masks, floors=floors, looks=looks, look=look, measure=measure,
             query_ids=experiment.judgements.query_ids.tolist(), random_state=random_state,
         )  # fmt: skip
-    own = {"measure": measure.name, "convention": measure.convention, "new": names[0], "baseline": names[1]}
-    notes = [f"{measure.name}, convention {measure.convention}", *notes, *found.notes]
+    own = {"measure": asked, "convention": measure.convention, "new": names[0], "baseline": names[1]}
+    notes = [f"{asked}, convention {measure.convention}", *notes, *found.notes]
     if history is None and looks == 1:
         notes.append(Message("looks at these queries are not counted", Remedy("to count them", looks=..., history=...)))
     for pair in doubtful_pairs(measure, experiment.rankings, [names]):
