@@ -302,3 +302,13 @@ def test_runs_of_different_depth_have_a_remark_if_a_measure_reads_deeper(measure
     found = [remark for remark in experiment.remarks if remark.code == "different-depths"]
     assert [remark.items for remark in found] == ([shallow] if shallow else [])
     assert truerank.Experiment(qrels, {"long": runs["long"], "other": runs["other"]}, measures).remarks == []
+
+
+def test_no_system_leads_on_training_queries():
+    rng = np.random.default_rng(5)
+    X, y, qid = rng.normal(size=(600, 3)), rng.integers(0, 3, 600), np.repeat(np.arange(60), 10)
+    model = truerank.RidgeRanker().fit(X, y, qid=qid)
+    data, systems = truerank.RankingData(X, y, qid=qid), {"one": X[:, 0], "two": X[:, 1]}
+    for three, leads in ((systems | {"model": model.predict(X)}, True), (systems | {"model": model}, False)):
+        found = truerank.Experiment(data, three, "AP", training_queries="keep").evidence()
+        assert bool(found.leaders) == leads
