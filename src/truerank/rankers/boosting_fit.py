@@ -78,7 +78,7 @@ class BoostingFit:
     data: RowSource
     valid: RowSource | None
     model: FittedParts | None
-    # Checked self.
+    # Checked settings.
     borders: int  # parts of the values of a column
     start: str
     start_alpha: float

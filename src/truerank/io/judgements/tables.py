@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -151,14 +151,14 @@ def joined(
     column that repeats the grades is left out, because a ranker would learn them from it.
     """
     header, records = _features(source)
-    queries = [*ratings.queries, *map(ratings.text, ratings.queries)]
+    queries = {*ratings.queries, *map(ratings.text, ratings.queries)}
     columns_on = [*on] if on else [*filter(None, [roles_of(header, like=True).get("document")])]
     asked_in = (name for role, name in roles_of(header).items() if role in ("query", "text"))
     if columns_on and not on:
         columns_on = [*[own for own in asked_in if _count(queries, header.index(own), records)[0]][:1], *columns_on]
     if not 1 <= len(columns_on) <= 2 or not {*columns_on} <= {*header}:
         what = f"there is no column {', '.join(one for one in columns_on if one not in header) or 'of document ids'}"
-        own = _holding(ratings.documents, header, records)
+        own = _holding({*ratings.documents}, header, records)
         raise DataFileError(
             f"{what}; its columns are {few(header)}", str(source),
             remedies=[Remedy("to name the column of document ids", on=own or ...)], code="columns",
@@ -181,7 +181,7 @@ def joined(
     kept = [k for k, key in enumerate(keys) if key in rows]
     if not kept:
         named = [_holding(queries, header, records) or ...] if len(places) > 1 else []
-        named.append(_holding(ratings.documents, header, records) or ...)
+        named.append(_holding({*ratings.documents}, header, records) or ...)
         what = (
             f"no judged {'query and ' if len(places) > 1 else ''}document is in {' and '.join(map(repr, columns_on))}"
         )
@@ -246,16 +246,16 @@ def _queries(ratings: Ratings, known: Collection[str]) -> list[str]:
     return ratings.queries if by_id else [ratings.text(query) for query in ratings.queries]
 
 
-def _holding(values: Sequence[str], header: Sequence[str], records: Sequence[Sequence[Any]]) -> str | None:
+def _holding(values: Set[str], header: Sequence[str], records: Sequence[Sequence[Any]]) -> str | None:
     """Return the first column with a name whose cells are mostly among these values."""
     counts = ((name, *_count(values, k, records)) for k, name in enumerate(header) if name)
     return next((name for name, known, cells in counts if 2 * known > cells), None)
 
 
-def _count(values: Sequence[str], k: int, records: Sequence[Sequence[Any]]) -> tuple[int, int]:
+def _count(values: Set[str], k: int, records: Sequence[Sequence[Any]]) -> tuple[int, int]:
     """Return the number of cells of column k that are among these values, and that of all its cells."""
-    known, cells = set(values), [row[k] for row in records if k < len(row) and not is_missing(row[k])]
-    return sum(id_text(cell).strip() in known for cell in cells), len(cells)
+    cells = [row[k] for row in records if k < len(row) and not is_missing(row[k])]
+    return sum(id_text(cell).strip() in values for cell in cells), len(cells)
 
 
 def kind_of(target: object) -> str | None:
